@@ -1,0 +1,47 @@
+# Every verb prepares what it needs. `make` alone lists the verbs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench gen lock clean
+
+help:            ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## create .venv with the pinned versions
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Headrace needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(READY)   ## see the log at work: append, read, crash, recover, compact
+	@$(BIN)/python examples/log_tour.py
+
+check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about a minute
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/gen.py --check
+	$(BIN)/pytest tests/unit -m "not slow" --quiet
+
+test: check      ## everything: check, then the slow tests and Apache Kafka as the judge
+	$(BIN)/pytest tests -m "slow or kafka" --quiet
+
+bench: $(READY)  ## measure, and print the figures beside their goals
+	@$(BIN)/python -m benchmarks
+
+gen: $(READY)    ## definitions/ -> src/headrace/protocol/messages/
+	$(BIN)/python tools/gen.py
+
+lock: $(READY)   ## resolve requirements.lock anew (no registry address is written)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --upgrade --extra arrow --extra dev --output-file requirements.lock pyproject.toml
+
+clean:           ## remove what the verbs made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

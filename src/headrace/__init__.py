@@ -1,0 +1,3 @@
+"""Headrace: Kafka for Python people."""
+
+__version__ = "0.1.0"

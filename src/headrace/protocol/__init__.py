@@ -1,0 +1,1 @@
+"""Bytes and values: messages, frames, record batches, columns, compression, errors. It only computes."""
