@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured value beside its goal; `goal` is an upper bound if `at_most`, else a lower one; None: for information."""
+    """One measured value beside its goal: an upper bound if `at_most`, else a lower one; None is for information."""
 
     name: str
     value: float
