@@ -35,10 +35,14 @@ def _table(name: str, figures: list[Figure]) -> Table:
     table.add_column("")
     table.add_column("note")
     for figure in figures:
-        goal = "" if figure.goal is None else f"{'≤' if figure.at_most else '≥'} {figure.goal:,g} {figure.unit}"
+        goal = "" if figure.goal is None else f"{'≤' if figure.at_most else '≥'} {_number(figure.goal)} {figure.unit}"
         verdict = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}[figure.met]
-        table.add_row(figure.name, f"{figure.value:,.3g} {figure.unit}", goal, verdict, figure.note)
+        table.add_row(figure.name, f"{_number(figure.value)} {figure.unit}", goal, verdict, figure.note)
     return table
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 if __name__ == "__main__":
