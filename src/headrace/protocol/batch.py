@@ -22,6 +22,8 @@ NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_LEADER_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
+MIN_INT64: Final = -(2**63)
+MAX_INT64: Final = 2**63 - 1
 
 CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
@@ -108,8 +110,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     return BatchHeader(*unpack_header(buffer, position))
 
 
-def verify(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Read the header at `position` and check what it claims: length, magic, counts, CRC. Raises CorruptBatchError."""
+def check_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Read the header at `position` and check all that it claims but the CRC. Raises CorruptBatchError."""
     header = read_header(buffer, position)
     if header.magic != MAGIC:
         raise CorruptBatchError(f"magic {header.magic} at byte {position}, only {MAGIC} is known")
@@ -122,7 +124,15 @@ def verify(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise CorruptBatchError(
             f"{header.record_count} records with last offset delta {header.last_offset_delta} at byte {position}"
         )
-    actual = crc32c(memoryview(buffer)[position + CRC_START : end])
+    if header.base_offset + header.last_offset_delta > MAX_INT64:
+        raise CorruptBatchError(f"base offset {header.base_offset} at byte {position}, its last offset is out of range")
+    return header
+
+
+def verify(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Read the header at `position` and check what it claims: length, magic, counts, CRC. Raises CorruptBatchError."""
+    header = check_header(buffer, position)
+    actual = crc32c(memoryview(buffer)[position + CRC_START : position + header.size_bytes])
     if actual != header.crc:
         raise CorruptBatchError(
             f"CRC {actual:#010x} of the batch at byte {position}, its header says {header.crc:#010x}"
