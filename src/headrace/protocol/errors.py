@@ -1,6 +1,6 @@
-"""What can be wrong with bytes: one exception for messages, one for record batches.
+"""What can be wrong with bytes: one exception for messages, one for record batches, and one for values that cannot become bytes.
 
-Both say where. Neither is raised for a bug of ours: a caller turns them into an error code or closes the connection.
+The first two say where, and are not raised for a bug of ours: a caller turns them into an error code or closes the connection.
 """
 
 
@@ -16,6 +16,15 @@ class DecodeError(ProtocolError):
         self.reason = reason
         self.field = field
         self.position = position
+
+
+class EncodeError(ValueError):
+    """A value that the wire, or this version of it, cannot carry; `field` names the field, as in `topics.partitions.index`."""
+
+    def __init__(self, reason: str, *, field: str) -> None:
+        super().__init__(f"{reason} in field {field!r}")
+        self.reason = reason
+        self.field = field
 
 
 class CorruptBatchError(ProtocolError):

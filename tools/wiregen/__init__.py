@@ -1,0 +1,1 @@
+"""Definitions to Python: parse, resolve per version, plan runs of fixed fields, emit straight-line code."""

@@ -1,0 +1,233 @@
+"""The definition language to the model; definitions/README.md describes it.
+
+Lines are first made into a tree by their indentation, then each tree is read top down. Struct names are resolved last, since a
+field may name a `struct` that stands further below.
+"""
+
+import keyword
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+from wiregen.model import (
+    ALWAYS,
+    FOREVER,
+    NEVER,
+    SCALARS,
+    SIZED,
+    Api,
+    Definition,
+    DefinitionError,
+    Field,
+    Message,
+    RecordType,
+    Struct,
+    Versions,
+    snake_case,
+)
+
+_RANGE: Final = r"\d+(?:\+|-\d+)?"
+_FIELD: Final = re.compile(
+    rf"(?P<name>[a-z][a-z0-9_]*): (?P<open>\[)?(?P<type>\w+)(?P<close>\])?(?P<null>\?(?:{_RANGE})?)?"
+    rf"(?: (?P<versions>{_RANGE}))?(?: tag (?P<tag>\d+))?(?: = (?P<default>\S+))?"
+    r"(?P<flags>(?: (?:key|ignorable|inflexible))*)"
+)
+_VERSIONS: Final = re.compile(
+    rf"versions (?P<valid>{_RANGE})(?:, flexible (?P<flexible>{_RANGE}))?(?:, unstable (?P<unstable>\d+))?"
+)
+_LISTENERS: Final = frozenset({"broker", "controller"})
+
+
+@dataclass
+class _Line:
+    """One line and what stands indented below it."""
+
+    number: int
+    text: str
+    children: list["_Line"]
+
+
+class _File:
+    """One file being read: knows its name for messages, and its structs by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        text = path.read_text()
+        self.about = self._read_about(text)
+        self.lines = self._read_tree(text)
+        self.shared: dict[str, _Line] = {}
+        self.structs: dict[str, Struct] = {}
+        self.named_at: dict[str, int] = {}
+
+    def fail(self, line: _Line, reason: str) -> NoReturn:
+        raise DefinitionError(f"{self.path.name}:{line.number}: {reason}: {line.text!r}")
+
+    @staticmethod
+    def _read_about(text: str) -> str:
+        head = re.match(r"(?:#.*\n)+", text)
+        return " ".join(line.removeprefix("#").strip() for line in head[0].splitlines()) if head else ""
+
+    def _read_tree(self, text: str) -> list[_Line]:
+        root = _Line(0, "", [])
+        open_lines = [root]
+        for number, raw in enumerate(text.splitlines(), 1):
+            content = raw.split("#")[0].rstrip()
+            if not content:
+                continue
+            depth, odd = divmod(len(content) - len(content.lstrip(" ")), 2)
+            line = _Line(number, content.strip(), [])
+            if odd or depth >= len(open_lines) or "\t" in content:
+                self.fail(line, "indent by two spaces below the line that this one belongs to")
+            del open_lines[depth + 1 :]
+            open_lines[depth].children.append(line)
+            open_lines.append(line)
+        return root.children
+
+    def read_struct(self, name: str, lines: list[_Line]) -> Struct:
+        fields = tuple(self.read_field(line) for line in lines)
+        names = [field.name for field in fields]
+        tags = sorted(field.tag for field in fields if field.tag is not None)
+        for line, field in zip(lines, fields, strict=True):
+            if names.count(field.name) > 1:
+                self.fail(line, "a second field of this name in the struct")
+            if tags != list(range(len(tags))):
+                self.fail(line, f"tags are numbered from 0 without gaps, these are {tags}")
+        return Struct(name, fields)
+
+    def read_field(self, line: _Line) -> Field:
+        match = _FIELD.fullmatch(line.text)
+        if not match or bool(match["open"]) != bool(match["close"]):
+            self.fail(line, "not a field (name: type versions tag N = default flags)")
+        name, type_name = match["name"], match["type"]
+        if keyword.iskeyword(name) or name == "unknown_tags":
+            self.fail(line, f"{name} cannot be the name of a field")
+        versions = read_versions(match["versions"]) if match["versions"] else ALWAYS
+        struct = self._read_row(line, type_name)
+        null, tag = match["null"], match["tag"]
+        field = Field(
+            name=name,
+            type=type_name,
+            is_array=bool(match["open"]),
+            struct=struct,
+            versions=versions,
+            nullable=NEVER if null is None else versions if null == "?" else read_versions(null[1:]),
+            tag=None if tag is None else int(tag),
+            default=match["default"],
+            is_key="key" in match["flags"],
+            is_ignorable="ignorable" in match["flags"],
+            is_inflexible="inflexible" in match["flags"],
+        )
+        self._check_field(line, field)
+        return field
+
+    def _read_row(self, line: _Line, type_name: str) -> Struct | None:
+        if type_name in SCALARS or type_name in SIZED:
+            if line.children:
+                self.fail(line.children[0], f"{type_name} has no fields")
+            return None
+        if not type_name[0].isupper():
+            self.fail(line, f"{type_name} is not a type")
+        if line.children:
+            return self.name_struct(line, type_name, line.children)
+        if type_name not in self.structs:
+            if type_name not in self.shared:
+                self.fail(line, f"no struct {type_name} in this file")
+            shared = self.shared[type_name]
+            self.name_struct(shared, type_name, shared.children)
+        return self.structs[type_name]
+
+    def name_struct(self, line: _Line, name: str, lines: list[_Line]) -> Struct:
+        if self.named_at.setdefault(name, line.number) != line.number:
+            self.fail(line, f"{name} is already a struct of line {self.named_at[name]}; give one of them another name")
+        self.structs[name] = struct = self.read_struct(name, lines)
+        return struct
+
+    def _check_field(self, line: _Line, field: Field) -> None:
+        if field.nullable != NEVER and field.type in SCALARS and not field.is_array:
+            self.fail(line, f"{field.type} cannot be null on the wire")
+        match field.default:
+            case None:
+                return
+            case "null":
+                fits = field.nullable != NEVER
+            case "true":
+                fits = field.type == "bool" and not field.is_array
+            case text:
+                fits = "int" in field.type and not field.is_array and re.fullmatch(r"-?[1-9]\d*", text) is not None
+        if not fits:
+            self.fail(line, f"{field.default} cannot be the default here")
+
+    def read_valid(self, line: _Line) -> re.Match[str]:
+        match = _VERSIONS.fullmatch(line.text.removeprefix("key ").removeprefix("value "))
+        if not match:
+            self.fail(line, "versions A-B, flexible C+ is expected here")
+        return match
+
+
+def read_versions(text: str | None) -> Versions:
+    if text is None:
+        return NEVER
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), FOREVER)
+    first, _, last = text.partition("-")
+    return Versions(int(first), int(last or first))
+
+
+def parse(path: Path) -> Definition:
+    """Read one definition file. Raises DefinitionError with file and line."""
+    file = _File(path)
+    file.shared = {line.text.split(" ")[1]: line for line in file.lines if line.text.startswith("struct ")}
+    messages: list[Message] = []
+    records: list[RecordType] = []
+    removed: list[Api] = []
+    api: Api | None = None
+    lines = iter(file.lines)
+    for line in lines:
+        kind, name, *number = line.text.split(" ")
+        match kind, number:
+            case "struct", []:
+                continue
+            case "api", [key] if api is None:
+                api = _read_api(file, name, int(key), next(lines), next(lines))
+                for side in ("request", "response"):
+                    section = next(lines)
+                    if section.text != side:
+                        file.fail(section, f"the {side} is expected here")
+                    body = file.name_struct(section, f"{name}{side.title()}", section.children)
+                    messages.append(Message(body, api.versions, api.flexible, side))
+            case "record", [type_id]:
+                messages.append(_read_message(file, name, next(lines)))
+                records.append(RecordType(name, int(type_id), is_pair=False))
+            case "pair", [type_id]:
+                messages.append(_read_message(file, f"{name}Key", next(lines)))
+                messages.append(_read_message(file, f"{name}Value", next(lines)))
+                records.append(RecordType(name, int(type_id), is_pair=True))
+            case (("data" | "header"), []):
+                messages.append(_read_message(file, name, next(lines)))
+            case "removed", [key]:
+                removed.append(Api(name, int(key), NEVER, NEVER, None, ()))
+            case _:
+                file.fail(line, "a block starts with api, record, pair, data, header, struct or removed")
+    for name, line in file.shared.items():
+        if name not in file.structs:
+            file.fail(line, "no field uses this struct")
+    return Definition(path.stem, file.about, tuple(messages), api, tuple(records), tuple(removed))
+
+
+def _read_api(file: _File, name: str, key: int, versions: _Line, listeners: _Line) -> Api:
+    match = file.read_valid(versions)
+    word, *names = listeners.text.split(" ")
+    if word != "listeners" or not names or not _LISTENERS.issuperset(names):
+        file.fail(listeners, "listeners broker, listeners controller or both are expected here")
+    unstable = int(match["unstable"]) if match["unstable"] else None
+    valid = read_versions(match["valid"])
+    if unstable not in (None, valid.last):
+        file.fail(versions, "only the latest version can be unstable")
+    return Api(name, key, valid, read_versions(match["flexible"]), unstable, tuple(names))
+
+
+def _read_message(file: _File, name: str, line: _Line) -> Message:
+    match = file.read_valid(line)
+    body = file.name_struct(line, name, line.children)
+    return Message(body, read_versions(match["valid"]), read_versions(match["flexible"]), snake_case(name))
