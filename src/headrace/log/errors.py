@@ -1,0 +1,84 @@
+"""What can go wrong with a log, by who has to act.
+
+A client caused it (`RefusedBatchError` and below, `OffsetOutOfRangeError`): the caller answers with Kafka's error code.
+The disk caused it (`StorageError`): the caller answers KAFKA_STORAGE_ERROR, and an operator must look.
+A file is damaged (`CorruptFileError` and below): whoever opened it rebuilds it from the log and goes on.
+"""
+
+
+class LogError(Exception):
+    """Anything below."""
+
+
+class StorageError(LogError):
+    """The file system failed. The message says what the log still does and what an operator should do."""
+
+
+class LockedError(LogError):
+    """Another process works in this directory."""
+
+
+class OffsetOutOfRangeError(LogError):
+    """An offset that the log does not hold: before its start, or after its end."""
+
+    def __init__(self, offset: int, *, log_start_offset: int, log_end_offset: int) -> None:
+        super().__init__(f"offset {offset} is outside {log_start_offset}..{log_end_offset}")
+        self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+
+
+class RefusedBatchError(LogError):
+    """A batch that the log does not take. Nothing was written."""
+
+
+class InvalidRecordError(RefusedBatchError):
+    """A batch that is whole, but may not stand in this log: wrong counts, a client's control batch, a missing key."""
+
+
+class InvalidTimestampError(RefusedBatchError):
+    """A timestamp too far from the broker's clock for this topic."""
+
+
+class MessageTooLargeError(RefusedBatchError):
+    """A batch above `max.message.bytes`."""
+
+
+class RecordListTooLargeError(RefusedBatchError):
+    """Batches that together do not fit into one segment."""
+
+
+class UnexpectedOffsetError(RefusedBatchError):
+    """Replicated batches that do not continue this log."""
+
+
+class OutOfOrderSequenceError(RefusedBatchError):
+    """A batch of an idempotent producer, while one before it is missing."""
+
+
+class InvalidProducerEpochError(RefusedBatchError):
+    """A batch or marker of a producer that has a newer epoch: a zombie."""
+
+
+class InvalidTransactionStateError(RefusedBatchError):
+    """A batch outside a transaction of a producer that has one open."""
+
+
+class CoordinatorFencedError(RefusedBatchError):
+    """A marker of a transaction coordinator that has been replaced."""
+
+
+class CorruptFileError(LogError):
+    """A file beside the log whose content cannot be right."""
+
+
+class CorruptIndexError(CorruptFileError):
+    """An offset, time or transaction index."""
+
+
+class CorruptSnapshotError(CorruptFileError):
+    """A producer snapshot."""
+
+
+class CorruptCheckpointError(CorruptFileError):
+    """One of the small text files: leader epochs, offset checkpoints, properties."""

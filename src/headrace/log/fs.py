@@ -1,0 +1,255 @@
+"""The file system as the log sees it: a port with two sides, the real one and one in memory that fails on demand.
+
+The port promises no more than a disk does, and callers must not assume more:
+
+* What was appended may be lost in a crash until `File.sync` returned. Of several appends any part may survive.
+* A name (a new file, a rename, a removal) may be lost in a crash until `FileSystem.sync_dir` of its directory returned,
+  even if the file itself was synced.
+* A rename within a directory is atomic: whoever looks sees the old or the new file.
+* A failed `append` leaves the file as it was. Where the disk refuses even that, the file is `torn`: its `size` is still
+  the last good one, so readers are safe, but nobody may append to it any more.
+* A failed `sync` is never tried again: the kernel may have dropped the pages that it could not write, and a second call
+  would report success.
+
+A `File` may be shared: its descriptor is closed when the last reference to it goes, so that bytes on their way to a
+socket can never come from another file that got the same number. Only its sole owner may call `close`.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from typing import Final, Protocol, TypeAlias
+
+from headrace.log.errors import LockedError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+TMP_SUFFIX: Final = ".tmp"
+
+
+class File(Protocol):
+    """An open file that grows at its end. `size` is what was appended in full; bytes behind it are never read."""
+
+    size: int
+    torn: bool
+
+    def append(self, data: Buffer) -> None:
+        """All of `data`, or OSError with `size` unchanged."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer at the end of the file only."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """Return when the content would survive a power cut."""
+
+    def drop_pages(self) -> None:
+        """Tell the kernel that the pages of this (synced) file are not needed soon."""
+
+    def fileno(self) -> int:
+        """For `sendfile`. Raises OSError where there is no descriptor."""
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """Paths are plain strings with `/`. A missing file is FileNotFoundError; other failures are OSError."""
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
+        """`create` makes the file if it is not there; an existing one is opened as it is."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def size_of(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int:
+        """When the content last changed, by the clock of the machine."""
+
+    def list_dir(self, path: str) -> list[str]:
+        """Names, in no order."""
+
+    def make_dir(self, path: str) -> None:
+        """With its parents; nothing happens if it is there."""
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic; replaces `target` if it is a file."""
+
+    def sync_dir(self, path: str) -> None: ...
+
+    def read_bytes(self, path: str) -> bytes: ...
+
+    def write_atomically(self, path: str, data: Buffer) -> None:
+        """The old content or the new one, whatever happens; the new one for good when this returns."""
+
+    def lock(self, path: str) -> Lock:
+        """Exclusive, until released or until the process ends. Raises LockedError."""
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_fd", "path", "size", "torn")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
+        self.torn = False
+
+    def append(self, data: Buffer) -> None:
+        size = len(data)
+        try:
+            # At the known size, not O_APPEND: what a failed write left behind is overwritten, not built upon.
+            written = os.pwrite(self._fd, data, self.size)
+            if written != size:
+                self._append_rest(memoryview(data)[written:], self.size + written)
+        except OSError:
+            self._cut_back()
+            raise
+        self.size += size
+
+    def _append_rest(self, rest: memoryview, position: int) -> None:
+        # A short write is no error: a signal, or the last blocks of a disk. The next call says which.
+        while rest:
+            written = os.pwrite(self._fd, rest, position)
+            position += written
+            rest = rest[written:]
+
+    def _cut_back(self) -> None:
+        try:
+            os.ftruncate(self._fd, self.size)
+        except OSError:
+            self.torn = True
+
+    def read(self, position: int, size: int) -> bytes:
+        size = min(size, self.size - position)
+        if size <= 0:
+            return b""
+        data = os.pread(self._fd, size, position)
+        while len(data) < size:
+            more = os.pread(self._fd, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+        self.size = size
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def drop_pages(self) -> None:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+class RealLock:
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+
+class RealFileSystem:
+    """The operating system's."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False, read_only: bool = False) -> RealFile:
+        flags = os.O_RDONLY if read_only else os.O_RDWR
+        return RealFile(path, os.open(path, flags | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def size_of(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def list_dir(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def make_dir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def read_bytes(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_atomically(self, path: str, data: Buffer) -> None:
+        write_atomically(self, path, data)
+
+    def lock(self, path: str) -> RealLock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise LockedError(
+                f"{path} is locked by another process. Stop that process, or use another data directory."
+            ) from error
+        return RealLock(fd)
+
+
+def write_atomically(fs: FileSystem, path: str, data: Buffer) -> None:
+    """Temporary file, sync, rename, sync of the directory: each step is needed, and in this order."""
+    tmp = path + TMP_SUFFIX
+    file = fs.open(tmp, create=True)
+    try:
+        file.truncate(0)
+        file.append(data)
+        file.sync()
+    except OSError:
+        with contextlib.suppress(OSError):
+            fs.remove(tmp)
+        raise
+    finally:
+        file.close()
+    fs.rename(tmp, path)
+    fs.sync_dir(os.path.dirname(path))
