@@ -1,0 +1,26 @@
+"""Fixtures that many tests share. Those which run Apache Kafka are made once per session: a JVM costs a second."""
+
+import pytest
+
+from tests.support.kafka_run import KafkaRun, record_run
+from tests.support.kafka_tools import KafkaTools, fetch_jars, missing_tool
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Without java or mvn the tests that need them cannot say anything; the summary then names what is missing."""
+    judged = [item for item in items if item.get_closest_marker("kafka")]
+    if judged and (missing := missing_tool()):
+        for item in judged:
+            item.add_marker(pytest.mark.skip(reason=f"Apache Kafka cannot run here: {missing}"))
+
+
+@pytest.fixture(scope="session")
+def kafka_tools() -> KafkaTools:
+    """Apache Kafka's own tools, fetched by Maven on first use."""
+    return KafkaTools(fetch_jars())
+
+
+@pytest.fixture(scope="session")
+def kafka_run(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> KafkaRun:
+    """A finished run of Apache Kafka: its data directories, and what it promised."""
+    return record_run(tmp_path_factory.mktemp("apache-kafka"), kafka_tools)

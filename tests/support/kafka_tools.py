@@ -1,0 +1,122 @@
+"""Apache Kafka's jars by Maven, and its command-line tools and our small Java programs run on them.
+
+The versions are pinned in tests/support/kafka/pom.xml. The jars are copied once into `.cache/kafka-<version>/` of the
+repository; a directory that carries the mark `complete` is used as it is, so only the first run needs the network.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+PROGRAMS: Final = Path(__file__).parent / "kafka"
+REPOSITORY: Final = Path(__file__).parents[2]
+OLDEST_JAVA: Final = 17
+# What the dump tool says when a file and its claims disagree; it then still ends with exit code 0.
+COMPLAINTS: Final = (
+    "Mismatches in",
+    "Non-consecutive offsets",
+    "non-consecutive offsets",
+    "invalid bytes",
+    "Found timestamp mismatch",
+    "Found out of order timestamp",
+    "Index timestamp",
+    "isvalid: false",
+    "Could not",
+    "Exception",
+)
+
+
+class KafkaToolError(AssertionError):
+    """A Java program ended with an error; the message has its output."""
+
+
+def kafka_version() -> str:
+    found = re.search(r"<kafka\.version>(.*)</kafka\.version>", (PROGRAMS / "pom.xml").read_text())
+    assert found, "tests/support/kafka/pom.xml names no kafka.version"
+    return found[1]
+
+
+def jar_directory() -> Path:
+    return REPOSITORY / ".cache" / f"kafka-{kafka_version()}"
+
+
+@cache
+def missing_tool() -> str | None:
+    """What this machine lacks to run Apache Kafka, or None."""
+    java = shutil.which("java")
+    if java is None:
+        return f"java (a JDK, version {OLDEST_JAVA} or newer) is not on the PATH"
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', said)
+    if found is None or int(found[1]) < OLDEST_JAVA:
+        return f"java is too old: {OLDEST_JAVA} or newer is needed, `java -version` says {said.splitlines()[:1]}"
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=False).stdout
+    if "jdk.compiler" not in modules:
+        return "java is only a runtime: the JDK with the module jdk.compiler is needed"
+    if not (jar_directory() / "complete").exists() and shutil.which("mvn") is None:
+        return "mvn (Apache Maven) is not on the PATH, and the jars of Apache Kafka are not in .cache/ yet"
+    return None
+
+
+def fetch_jars() -> Path:
+    """The directory with the jars of Apache Kafka, filled by Maven if it is not complete."""
+    directory = jar_directory()
+    complete = directory / "complete"
+    pom = PROGRAMS / "pom.xml"
+    if complete.exists() and complete.read_text() == pom.read_text():
+        return directory
+    shutil.rmtree(directory, ignore_errors=True)
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+    done = subprocess.run([*command, f"-DoutputDirectory={directory}"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise KafkaToolError(
+            f"Maven could not copy the jars of Apache Kafka:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        )
+    complete.write_text(pom.read_text())
+    return directory
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTools:
+    """Kafka's tools on one directory of jars. Each call starts a JVM: pass many files to one call."""
+
+    jars: Path
+
+    def java(self, *, heap: str = "256m", log_level: str = "WARN") -> list[str]:
+        """The start of every command line; -XX flags trade peak speed for a fast start."""
+        return [
+            "java",
+            f"-Xmx{heap}",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            f"-Dlog4j2.configurationFile={PROGRAMS / 'log4j2.properties'}",
+            f"-Dheadrace.log.level={log_level}",
+            "-cp",
+            f"{self.jars}/*",
+        ]
+
+    def run(self, main: str, *arguments: str, timeout_seconds: float = 120) -> str:
+        """Run a main class, or one of our single-file programs by its file name, and return what it printed."""
+        program = str(PROGRAMS / main) if main.endswith(".java") else main
+        command = [*self.java(), program, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_seconds)
+        if done.returncode != 0:
+            raise KafkaToolError(f"{main} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-6000:]}")
+        return done.stdout
+
+    def dump_log(self, files: Iterable[Path], *flags: str) -> str:
+        """What Apache Kafka's DumpLogSegments prints about these files; faults are in the text, see `complaints`."""
+        names = ",".join(str(file) for file in files)
+        return self.run("org.apache.kafka.tools.DumpLogSegments", "--files", names, *flags)
+
+
+def complaints(dump: str) -> Sequence[str]:
+    """The lines in which the dump tool says that something is wrong, with the two that follow each."""
+    lines = dump.splitlines()
+    faults = [number for number, line in enumerate(lines) if any(word in line for word in COMPLAINTS)]
+    return ["\n".join(lines[number : number + 3]) for number in faults]
