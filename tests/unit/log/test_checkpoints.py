@@ -1,4 +1,4 @@
-"""The small text files: Kafka's exact content; what Kafka writes is read; what is malformed is refused with its line."""
+"""The small text files: Kafka's exact content; what Kafka wrote is read; what is malformed is refused with its line."""
 
 from pathlib import Path
 
