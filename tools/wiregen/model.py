@@ -59,6 +59,7 @@ class Struct:
 
     name: str
     fields: tuple[Field, ...]
+    keeps_unknown_tags: bool  # it has flexible versions
 
 
 @dataclass(frozen=True)

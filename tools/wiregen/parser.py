@@ -59,6 +59,7 @@ class _File:
         self.shared: dict[str, _Line] = {}
         self.structs: dict[str, Struct] = {}
         self.named_at: dict[str, int] = {}
+        self.is_flexible = False  # the message being read has flexible versions
 
     def fail(self, line: _Line, reason: str) -> NoReturn:
         raise DefinitionError(f"{self.path.name}:{line.number}: {reason}: {line.text!r}")
@@ -93,7 +94,7 @@ class _File:
                 self.fail(line, "a second field of this name in the struct")
             if tags != list(range(len(tags))):
                 self.fail(line, f"tags are numbered from 0 without gaps, these are {tags}")
-        return Struct(name, fields)
+        return Struct(name, fields, keeps_unknown_tags=self.is_flexible)
 
     def read_field(self, line: _Line) -> Field:
         match = _FIELD.fullmatch(line.text)
@@ -135,7 +136,10 @@ class _File:
                 self.fail(line, f"no struct {type_name} in this file")
             shared = self.shared[type_name]
             self.name_struct(shared, type_name, shared.children)
-        return self.structs[type_name]
+        struct = self.structs[type_name]
+        if struct.keeps_unknown_tags != self.is_flexible:
+            self.fail(line, f"{type_name} is shared by a message with flexible versions and one without")
+        return struct
 
     def name_struct(self, line: _Line, name: str, lines: list[_Line]) -> Struct:
         if self.named_at.setdefault(name, line.number) != line.number:
@@ -190,6 +194,7 @@ def parse(path: Path) -> Definition:
                 continue
             case "api", [key] if api is None:
                 api = _read_api(file, name, int(key), next(lines), next(lines))
+                file.is_flexible = api.flexible != NEVER
                 for side in ("request", "response"):
                     section = next(lines)
                     if section.text != side:
@@ -229,5 +234,7 @@ def _read_api(file: _File, name: str, key: int, versions: _Line, listeners: _Lin
 
 def _read_message(file: _File, name: str, line: _Line) -> Message:
     match = file.read_valid(line)
+    flexible = read_versions(match["flexible"])
+    file.is_flexible = flexible != NEVER
     body = file.name_struct(line, name, line.children)
-    return Message(body, read_versions(match["valid"]), read_versions(match["flexible"]), snake_case(name))
+    return Message(body, read_versions(match["valid"]), flexible, snake_case(name))

@@ -5,7 +5,7 @@ to the type checker; the range behind the name is read only when a value could n
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 
@@ -54,6 +54,14 @@ Decoder: TypeAlias = Callable[[Buffer, memoryview, int, int], Message]
 
 # encoder(message): the bytes in parts, for one gathered write. Raises EncodeError for a value that the version cannot carry.
 Encoder: TypeAlias = Callable[[Message], list[Part]]
+
+
+class Codec(NamedTuple):
+    """One message outside of requests: its class, and how to read and write each version."""
+
+    message: type[Any]
+    decode: Mapping[int, Decoder[Any]]
+    encode: Mapping[int, Encoder[Any]]
 
 
 def uuid_to_text(uuid: bytes) -> str:

@@ -1,0 +1,135 @@
+"""Lines of Python with their indentation, and what one generated module needs besides its functions."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from wiregen.layout import CODES, Layout
+from wiregen.model import Field, Struct, snake_case
+
+WIDTH: Final = 120
+
+
+class Code:
+    """Lines of one function or block."""
+
+    def __init__(self, depth: int = 0) -> None:
+        self.lines: list[str] = []
+        self.depth = depth
+
+    def __call__(self, *lines: str) -> None:
+        self.lines += ["    " * self.depth + line if line else "" for line in lines]
+
+    @contextmanager
+    def block(self, opening: str) -> Iterator[None]:
+        self(opening)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+    def call(self, opening: str, items: list[str], closing: str) -> None:
+        """`opening item, item closing` on one line, or on several where one would be too long."""
+        line = f"{opening}{', '.join(items)}{closing}"
+        if self.depth * 4 + len(line) <= WIDTH:
+            self(line)
+            return
+        self(opening)
+        row = ""
+        for item in items:
+            if row and (self.depth + 1) * 4 + len(row) + len(item) + 2 > WIDTH:
+                self(f"    {row}")
+                row = ""
+            row = f"{row} {item}," if row else f"{item},"
+        self(f"    {row}", closing)
+
+    def targets(self, opening: str, names: list[str], closing: str) -> None:
+        """`opening a, b closing` for the targets of an assignment or a loop; in parentheses where that needs several lines."""
+        line = f"{opening}{', '.join(names)}{',' if len(names) == 1 else ''}{closing}"
+        if self.depth * 4 + len(line) <= WIDTH:
+            self(line)
+        else:
+            self.call(f"{opening}(", names, f"){closing}")
+
+
+def tuple_of(items: list[str]) -> str:
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+def default_of(field: Field) -> str:
+    """The default as Python writes it."""
+    if field.default == "null":
+        return "None"
+    if field.is_array:
+        return "()"
+    if field.struct:
+        return default_struct(field.struct)
+    match field.type:
+        case "string":
+            return '""'
+        case "bytes":
+            return 'b""'
+        case "records":
+            return 'b""' if field.nullable.first > field.nullable.last else "None"
+        case "uuid":
+            return "ZERO_UUID"
+        case "bool":
+            return "True" if field.default == "true" else "False"
+        case "float64":
+            return "0.0"
+    return field.default or "0"
+
+
+def default_struct(struct: Struct) -> str:
+    """The constant that stands for a struct of nothing but defaults."""
+    return f"DEFAULT_{snake_case(struct.name).upper()}"
+
+
+class Module:
+    """Collects what the functions of one module refer to, so that it can be written above them."""
+
+    def __init__(self) -> None:
+        self.imports: dict[str, set[str]] = {}
+        self.constants: dict[str, str] = {}
+        self.tag_functions: dict[tuple[str, Layout, str], str] = {}
+        self.functions: list[str] = []
+
+    def use(self, *names: str) -> None:
+        """Names of headrace.protocol.primitives."""
+        self.imports.setdefault("headrace.protocol.primitives", set()).update(names)
+
+    def use_type(self, *names: str) -> None:
+        self.imports.setdefault("headrace.protocol.types", set()).update(names)
+
+    def read(self, codes: str) -> str:
+        return self._compiled("read", codes, "unpack_from")
+
+    def rows(self, codes: str) -> str:
+        return self._compiled("rows", codes, "iter_unpack")
+
+    def write(self, codes: str) -> str:
+        return self._compiled("write", codes, "pack")
+
+    def _compiled(self, verb: str, codes: str, method: str) -> str:
+        name = f"{verb}_{codes.replace('?', 't')}"
+        self.imports.setdefault("struct", set()).add("Struct")
+        self.constants[name] = f'Struct(">{codes}").{method}'
+        return name
+
+    def numbers(self, scalar: str, *, before: str = "", after: str = "", method: str) -> str:
+        """The table of shapes for an array of a fixed type."""
+        code = CODES[scalar][0]
+        verb = "read" if method == "unpack_from" else "write"
+        name = "_".join(part for part in (verb, before, f"{scalar}s", after) if part)
+        self.use("Shapes")
+        around = "".join(f', {side}="{text}"' for side, text in (("before", before), ("after", after)) if text)
+        self.constants[name] = f'Shapes("{code}"{around}, method="{method}")'
+        return name
+
+    def default(self, field: Field) -> str:
+        text = default_of(field)
+        if text == "ZERO_UUID":
+            self.use_type("ZERO_UUID")
+        return text
+
+    def add_function(self, code: Code) -> None:
+        self.functions.append("\n".join(code.lines))

@@ -1,0 +1,249 @@
+"""Encoders: one straight-line function per layout, which returns the parts of one gathered write.
+
+A run of fixed fields is one `pack`, with the length or tag byte that follows folded in while it is a single byte. Rows are
+unpacked whole, which costs less than reading attribute by attribute. Values that do not fit are not looked for beforehand: what
+`pack` or `encode` raises is turned into an EncodeError by `blame`, which then searches for the field.
+"""
+
+from wiregen.code import Code, Module
+from wiregen.layout import CODES, Layout, Slot, describe_versions
+from wiregen.model import NEVER, Field, Message, snake_case
+from wiregen.plan import Names, Place, Segment, Value, join, segments
+
+
+def emit_encoder(module: Module, message: Message, layout: Layout, versions: tuple[int, ...]) -> str:
+    """Add the encoder of one layout to the module; its name."""
+    name = f"_encode_{message.table}_{versions[0]}"
+    module.use_type("Part")
+    module.imports.setdefault("headrace.protocol.blame", set()).update(("UNENCODABLE", "blame"))
+    function = _Function(module, describe_versions(versions))
+    place = Place(layout, "", Names())
+    function.unpack(place, "message")
+    function.struct(place)
+    whole = Code()
+    with whole.block(f"def {name}(message: {message.body.name}) -> list[Part]:"):
+        whole(f'"""{describe_versions(versions).capitalize()}."""', "parts: list[Part] = []", "add = parts.append")
+        with whole.block("try:"):
+            whole(*function.code.lines)
+        with whole.block("except UNENCODABLE as error:"):
+            whole("raise blame(message, error)")
+        whole("return parts")
+    module.add_function(whole)
+    return name
+
+
+class _Function:
+    def __init__(self, module: Module, versions: str) -> None:
+        self.module = module
+        self.versions = versions
+        self.code = Code()
+
+    # --- structs
+
+    def targets(self, place: Place) -> list[str]:
+        """A local for each field of a row, for one unpacking."""
+        names = place.locals()
+        if place.layout.has_unknown_tags:
+            names.append(place.names.local(place.path, "unknown_tags"))
+        return names
+
+    def unpack(self, place: Place, source: str) -> None:
+        names = self.targets(place)
+        if names:
+            self.code.targets("", names, f" = {source}")
+
+    def struct(self, place: Place) -> None:
+        """Write a struct whose fields are in their locals."""
+        self.check(place)
+        for segment in segments(place):
+            self.segment(segment)
+
+    def segment(self, segment: Segment) -> None:
+        for opened in segment.opened:
+            path, _, name = opened.path.rpartition(".")
+            self.unpack(opened, opened.names.local(path, name))
+            self.check(opened)
+        if segment.place is None:
+            if segment.values:
+                self.code(f"add({self.pack(segment.values)})")
+        elif segment.body is None:
+            self.tags(segment.place, segment.values)
+        else:
+            self.body(segment.place, segment.body, segment.values)
+
+    def check(self, place: Place) -> None:
+        """Refuse what this version cannot carry: values of fields it does not have, null, uuids of another length."""
+        layout = place.layout
+        for field in layout.absent:
+            if not field.is_ignorable:
+                self.module.use("absent")
+                self.refuse(
+                    self.differs(field, place.local(field)), f'absent("{place.path_of(field)}", "{self.versions}")'
+                )
+        if layout.has_unknown_tags and not layout.is_flexible:
+            self.module.use("absent")
+            unknown = place.names.local(place.path, "unknown_tags")
+            self.refuse(unknown, f'absent("{join(place.path, "unknown_tags")}", "{self.versions}")')
+        for slot in (*layout.slots, *layout.tagged):
+            field, local = slot.field, place.local(slot.field)
+            if field.nullable != NEVER and not slot.is_nullable:
+                self.module.use("null")
+                self.refuse(f"{local} is None", f'null("{place.path_of(field)}", "{self.versions}")')
+            if field.type == "uuid" and slot.is_fixed:
+                self.module.use("wrong_size")
+                self.refuse(f"len({local}) != 16", f'wrong_size({local}, "{place.path_of(field)}")')
+
+    def refuse(self, condition: str, error: str) -> None:
+        self.code(f"if {condition}:", f"    raise {error}")
+
+    def differs(self, field: Field, local: str) -> str:
+        """The condition that a value is not the field's default."""
+        default = self.module.default(field)
+        if default == "None":
+            return f"{local} is not None"
+        if default == "()":
+            return local if field.nullable == NEVER else f"{local} is None or {local}"
+        if default in ("True", "False"):
+            return f"not {local}" if default == "True" else local
+        if field.struct:
+            return f"{local} is not {default} and {local} != {default}"
+        return f"{local} != {default}"
+
+    # --- runs of fixed fields
+
+    def pack(self, values: list[Value], code: str = "", last: str = "") -> str:
+        """The expression that packs a run, with one more value at its end."""
+        codes = "".join(value.code for value in values) + code
+        names = [value.local for value in values] + ([last] if last else [])
+        return f"{self.module.write(codes)}({', '.join(names)})"
+
+    def counted(self, slot: Slot, values: list[Value], path: str) -> str:
+        """The expression for a run followed by the length or count `n`."""
+        if not slot.is_compact:
+            return self.pack(values, slot.head, "n")
+        is_text = slot.field.type == "string" and not slot.field.is_array
+        self.module.use("text_length" if is_text else "uvarint")
+        long = f'text_length(n, "{path}")' if is_text else "uvarint(n + 1)"
+        if not values:
+            self.module.use("ONE_BYTE")
+            return f"ONE_BYTE[n + 1] if n < 127 else {long}"
+        return f"{self.pack(values, 'B', 'n + 1')} if n < 127 else {self.pack(values)} + {long}"
+
+    def null(self, slot: Slot, values: list[Value]) -> str:
+        """The expression for a run followed by null."""
+        if slot.is_compact and not slot.is_struct:
+            return self.pack(values, "x") if values else 'b"\\0"'
+        if not values:
+            return {"b": 'b"\\xff"', "h": 'b"\\xff\\xff"', "i": 'b"\\xff\\xff\\xff\\xff"'}[_head(slot)]
+        return self.pack(values, _head(slot), "-1")
+
+    # --- what has a variable size
+
+    def body(self, place: Place, slot: Slot, values: list[Value]) -> None:
+        local = place.local(slot.field)
+        if not slot.is_nullable:
+            self.present(place, slot, values)
+            return
+        with self.code.block(f"if {local} is None:"):
+            self.code(f"add({self.null(slot, values)})")
+        with self.code.block("else:"):
+            self.present(place, slot, values)
+
+    def present(self, place: Place, slot: Slot, values: list[Value]) -> None:
+        local, path, code = place.local(slot.field), place.path_of(slot.field), self.code
+        if slot.is_struct:
+            inside = place.inside(slot)
+            code(f"add({self.pack(values, 'b', '1') if values else repr_byte(1)})")
+            self.unpack(inside, local)
+            self.struct(inside)
+        elif slot.is_scalar_array:
+            code(f"n = len({local})", f"add({self.counted(slot, values, path)})")
+            code(f"add({self.module.numbers(slot.field.type, method='pack')}[n](*{local}))")
+        elif slot.field.is_array:
+            code(f"n = len({local})", f"add({self.counted(slot, values, path)})")
+            self.items(place, slot)
+        elif slot.field.type == "string":
+            code(f"body = {local}.encode()", "n = len(body)", f"add({self.counted(slot, values, path)})", "add(body)")
+        else:
+            code(f"n = len({local})", f"add({self.counted(slot, values, path)})", f"add({local})")
+
+    def items(self, place: Place, slot: Slot) -> None:
+        local, path = place.local(slot.field), place.path_of(slot.field)
+        if slot.row is None:
+            with self.code.block(f"for text in {local}:"):
+                self.code("body = text.encode()", "n = len(body)")
+                self.module.use("ONE_BYTE", "text_length")
+                head = (
+                    f'ONE_BYTE[n + 1] if n < 127 else text_length(n, "{path}")'
+                    if slot.is_compact
+                    else f"{self.module.write('h')}(n)"
+                )
+                self.code(f"add({head})", "add(body)")
+            return
+        inside = place.inside(slot)
+        names = self.targets(inside)
+        self.code.targets("for ", names, f" in {local}:")
+        self.code.depth += 1
+        self.struct(inside)
+        self.code.depth -= 1
+
+    # --- tagged fields
+
+    def tags(self, place: Place, values: list[Value]) -> None:
+        """The tagged fields of a struct; without any, their zero count joins the run before them."""
+        unknown = place.names.local(place.path, "unknown_tags")
+        self.module.use("tag_section")
+        without = self.pack(values, "x") if values else 'b"\\0"'
+        before = f"{self.pack(values)} + " if values else ""
+        if not place.layout.tagged:
+            section, condition = f"tag_section({unknown})", unknown
+        else:
+            names = [place.local(slot.field) for slot in place.layout.tagged]
+            function = emit_tag_writer(self.module, place, self.versions)
+            section = f"{function}({', '.join([*names, unknown])})"
+            conditions = [self.differs(slot.field, place.local(slot.field)) for slot in place.layout.tagged]
+            condition = " or ".join([unknown, *(f"({text})" if " or " in text else text for text in conditions)])
+        with self.code.block(f"if {condition}:"):
+            self.code(f"add({before}{section})")
+        with self.code.block("else:"):
+            self.code(f"add({without})")
+
+
+def _head(slot: Slot) -> str:
+    return "b" if slot.is_struct else slot.head
+
+
+def repr_byte(value: int) -> str:
+    return f'b"\\{value}"'
+
+
+def emit_tag_writer(module: Module, place: Place, versions: str) -> str:
+    """A function that encodes the tagged fields of one struct, called when at least one has a value."""
+    key = ("write", place.layout, place.path)
+    if key in module.tag_functions:
+        return module.tag_functions[key]
+    layout = place.layout
+    count = sum(1 for verb, other, _ in module.tag_functions if verb == "write" and other.struct == layout.struct)
+    name = f"_write_{snake_case(layout.struct.name)}_tags" + (f"_{count + 1}" if count else "")
+    module.tag_functions[key] = name
+    module.use_type("Part", "UnknownTags")
+    module.imports.setdefault("typing", set()).add("Any")
+    function = _Function(module, versions)
+    code = function.code
+    inside = Place(layout, place.path, Names())
+    code("known: list[tuple[int, bytes]] = []")
+    for slot in layout.tagged:
+        with code.block(f"if {function.differs(slot.field, inside.local(slot.field))}:"):
+            code("parts: list[Part] = []" if slot is layout.tagged[0] else "parts = []", "add = parts.append")
+            alone = Place(Layout(layout.struct, (slot,), (), (), is_flexible=False), inside.path, inside.names)
+            for segment in segments(alone):
+                function.segment(segment)
+            code(f'known.append(({slot.field.tag}, b"".join(parts)))')
+    code("return tag_section(unknown_tags, tuple(known))")
+    whole = Code()
+    parameters = ", ".join(f"{inside.local(slot.field)}: Any" for slot in layout.tagged)
+    with whole.block(f"def {name}({parameters}, unknown_tags: UnknownTags) -> bytes:"):
+        whole(f'"""The tagged fields of {layout.struct.name} that differ from their defaults, and the unknown ones."""')
+        whole(*code.lines)
+    module.add_function(whole)
+    return name

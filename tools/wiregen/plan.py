@@ -1,0 +1,159 @@
+"""A layout as a sequence of segments: a run of fixed fields, then at most one thing of variable size.
+
+A run is one `unpack_from` or one `pack`; the length, count or tag byte of what follows is its last value. Structs that cannot
+be null have no bytes of their own, so their fields join the run. Rows of arrays and structs that may be null are planned on
+their own, by whoever emits the loop or the condition around them.
+"""
+
+import keyword
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from wiregen.layout import CODES, Layout, Slot
+from wiregen.model import Field
+
+# Names that generated functions use for themselves, and built-ins they call; a field of this name gets an underscore.
+RESERVED: Final = frozenset(
+    "buffer view p q end stop n t at tag tags unknown previous parts add body head message error known section len range bytes new".split()
+)
+
+
+class Names:
+    """Local variables of one function: a field's own name where it is free, else with its path before it."""
+
+    def __init__(self) -> None:
+        self._by_path: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def local(self, path: str, name: str) -> str:
+        full = join(path, name)
+        if full not in self._by_path:
+            parents = path.split(".") if path else []
+            local = f"{name}_" if name in RESERVED or keyword.iskeyword(name) else name
+            while local in self._taken:
+                local = f"{parents.pop()}_{local}" if parents else f"{local}_"
+            self._taken.add(local)
+            self._by_path[full] = local
+        return self._by_path[full]
+
+
+def join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+@dataclass(frozen=True)
+class Place:
+    """A layout at its place in a message: knows the path for error messages and the local of each field."""
+
+    layout: Layout
+    path: str
+    names: Names
+
+    def local(self, of: Field) -> str:
+        return self.names.local(self.path, of.name)
+
+    def path_of(self, of: Field) -> str:
+        return join(self.path, of.name)
+
+    def inside(self, slot: Slot) -> "Place":
+        assert slot.row
+        return Place(slot.row, self.path_of(slot.field), self.names)
+
+    def locals(self) -> list[str]:
+        """One for each field of the struct, present or not, in the order of the class."""
+        return [self.local(each) for each in self.layout.struct.fields]
+
+
+@dataclass(frozen=True)
+class Value:
+    """One fixed field of a run."""
+
+    place: Place
+    slot: Slot
+
+    @property
+    def code(self) -> str:
+        return CODES[self.slot.field.type][0]
+
+    @property
+    def size(self) -> int:
+        return CODES[self.slot.field.type][1]
+
+    @property
+    def local(self) -> str:
+        return self.place.local(self.slot.field)
+
+
+@dataclass
+class Segment:
+    """The struct codes of `values`, and then one byte or number more if something of variable size follows."""
+
+    values: list[Value] = field(default_factory=list)
+    opened: list[Place] = field(default_factory=list)  # structs whose first field may be in this run
+    complete: list[Place] = field(default_factory=list)  # structs that are complete once the run is read
+    place: Place | None = None  # of what follows the run, if anything does:
+    body: Slot | None = None  # a field of variable size; None: the tagged fields of `place`
+    closed: list[Place] = field(default_factory=list)  # structs that are complete once the tagged fields are read
+
+    @property
+    def head(self) -> str:
+        """The struct code of what announces the variable part; empty if there is none."""
+        if self.place is None:
+            return ""
+        if self.body is None:
+            return "B"
+        return "b" if self.body.is_struct else self.body.head
+
+    @property
+    def codes(self) -> str:
+        return "".join(value.code for value in self.values) + self.head
+
+    @property
+    def size(self) -> int:
+        return sum(value.size for value in self.values) + {"": 0, "B": 1, "b": 1, "h": 2, "i": 4}[self.head]
+
+    def describe(self, path: str) -> Iterator[str]:
+        """`name:size` of each value, relative to `path`, for error messages."""
+        for value in self.values:
+            yield f"{_relative(value.place.path_of(value.slot.field), path)}:{value.size}"
+        if self.place is not None:
+            name = self.place.path_of(self.body.field) if self.body else join(self.place.path, "tags")
+            yield f"{_relative(name, path)}:{ {'B': 1, 'b': 1, 'h': 2, 'i': 4}[self.head] }"
+
+
+def _relative(name: str, path: str) -> str:
+    return name.removeprefix(f"{path}.") if path else name
+
+
+def segments(place: Place) -> list[Segment]:
+    """The plan of one struct. The last segment may be empty of values, never without a use."""
+    planned: list[Segment] = [Segment()]
+
+    def end_run(at: Place, body: Slot | None) -> Segment:
+        last = planned[-1]
+        last.place, last.body = at, body
+        planned.append(Segment())
+        return last
+
+    def walk(at: Place) -> None:
+        for slot in at.layout.slots:
+            if slot.is_fixed:
+                planned[-1].values.append(Value(at, slot))
+            elif slot.is_struct and not slot.is_nullable:
+                inside = at.inside(slot)
+                planned[-1].opened.append(inside)
+                walk(inside)
+                if not inside.layout.is_flexible:
+                    planned[-1].complete.append(inside)
+                else:
+                    planned[-2].closed.append(inside)
+            else:
+                end_run(at, slot)
+        if at.layout.is_flexible:
+            end_run(at, None)
+
+    walk(place)
+    if not planned[-1].values and not planned[-1].complete and not planned[-1].opened:
+        planned.pop()
+    return planned
