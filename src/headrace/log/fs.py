@@ -19,16 +19,18 @@ import contextlib
 import fcntl
 import os
 import shutil
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias
 
 from headrace.log.errors import LockedError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+RawWriter: TypeAlias = tuple[Callable[[Any, Buffer], int], Any]
 TMP_SUFFIX: Final = ".tmp"
 
 
 class File(Protocol):
-    """An open file that grows at its end. `size` is what was appended in full; bytes behind it are never read."""
+    """An open file that grows at its end. `size` is what was appended in full."""
 
     size: int
     torn: bool
@@ -36,8 +38,18 @@ class File(Protocol):
     def append(self, data: Buffer) -> None:
         """All of `data`, or OSError with `size` unchanged."""
 
+    def raw_writer(self) -> RawWriter:
+        """A function and its first argument, to write at the end without a Python frame in between (it is 0.2 us).
+
+        `write(handle, data)` may write less than it was given, and does not know `size`: the caller keeps it up to
+        date, hands the rest of a short write to `append`, and calls `cut_back` after an OSError.
+        """
+
+    def cut_back(self) -> None:
+        """Remove what a failed write left behind `size`; if that fails, too, the file is `torn` from now on."""
+
     def read(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer at the end of the file only."""
+        """Up to `size` bytes; fewer at the end of the file only. Bytes behind `size` are the caller's to avoid."""
 
     def truncate(self, size: int) -> None: ...
 
@@ -106,34 +118,28 @@ class RealFile:
         self.torn = False
 
     def append(self, data: Buffer) -> None:
-        size = len(data)
         try:
-            # At the known size, not O_APPEND: what a failed write left behind is overwritten, not built upon.
-            written = os.pwrite(self._fd, data, self.size)
-            if written != size:
-                self._append_rest(memoryview(data)[written:], self.size + written)
+            written = os.write(self._fd, data)
+            if written != len(data):
+                # No error yet: a signal, or the last blocks of a disk. The next call says which.
+                rest = memoryview(data)[written:]
+                while rest:
+                    rest = rest[os.write(self._fd, rest) :]
         except OSError:
-            self._cut_back()
+            self.cut_back()
             raise
-        self.size += size
+        self.size += len(data)
 
-    def _append_rest(self, rest: memoryview, position: int) -> None:
-        # A short write is no error: a signal, or the last blocks of a disk. The next call says which.
-        while rest:
-            written = os.pwrite(self._fd, rest, position)
-            position += written
-            rest = rest[written:]
+    def raw_writer(self) -> RawWriter:
+        return os.write, self._fd
 
-    def _cut_back(self) -> None:
+    def cut_back(self) -> None:
         try:
             os.ftruncate(self._fd, self.size)
         except OSError:
             self.torn = True
 
     def read(self, position: int, size: int) -> bytes:
-        size = min(size, self.size - position)
-        if size <= 0:
-            return b""
         data = os.pread(self._fd, size, position)
         while len(data) < size:
             more = os.pread(self._fd, size - len(data), position + len(data))
@@ -184,7 +190,7 @@ class RealFileSystem:
     __slots__ = ()
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> RealFile:
-        flags = os.O_RDONLY if read_only else os.O_RDWR
+        flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND
         return RealFile(path, os.open(path, flags | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o644))
 
     def exists(self, path: str) -> bool:
