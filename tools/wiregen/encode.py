@@ -231,6 +231,7 @@ def emit_tag_writer(module: Module, place: Place, versions: str) -> str:
     function = _Function(module, versions)
     code = function.code
     inside = Place(layout, place.path, Names())
+    unknown = inside.names.local(place.path, "unknown_tags")
     code("known: list[tuple[int, bytes]] = []")
     for slot in layout.tagged:
         with code.block(f"if {function.differs(slot.field, inside.local(slot.field))}:"):
@@ -239,10 +240,10 @@ def emit_tag_writer(module: Module, place: Place, versions: str) -> str:
             for segment in segments(alone):
                 function.segment(segment)
             code(f'known.append(({slot.field.tag}, b"".join(parts)))')
-    code("return tag_section(unknown_tags, tuple(known))")
+    code(f"return tag_section({unknown}, tuple(known))")
     whole = Code()
     parameters = ", ".join(f"{inside.local(slot.field)}: Any" for slot in layout.tagged)
-    with whole.block(f"def {name}({parameters}, unknown_tags: UnknownTags) -> bytes:"):
+    with whole.block(f"def {name}({parameters}, {unknown}: UnknownTags) -> bytes:"):
         whole(f'"""The tagged fields of {layout.struct.name} that differ from their defaults, and the unknown ones."""')
         whole(*code.lines)
     module.add_function(whole)

@@ -401,13 +401,13 @@ def _write_api_versions_response_tags(supported_features: Any, finalized_feature
         add = parts.append
         n = len(supported_features)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, min_version, max_version, unknown_tags in supported_features:
+        for name, min_version, max_version, supported_features_unknown_tags in supported_features:
             body = name.encode()
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "supported_features.name"))
             add(body)
-            if unknown_tags:
-                add(write_hh(min_version, max_version) + tag_section(unknown_tags))
+            if supported_features_unknown_tags:
+                add(write_hh(min_version, max_version) + tag_section(supported_features_unknown_tags))
             else:
                 add(write_hhx(min_version, max_version))
         known.append((0, b"".join(parts)))

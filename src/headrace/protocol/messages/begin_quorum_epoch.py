@@ -575,13 +575,13 @@ def _write_begin_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: U
         add = parts.append
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, unknown_tags in node_endpoints:
+        for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
-            if unknown_tags:
-                add(write_H(port) + tag_section(unknown_tags))
+            if node_endpoints_unknown_tags:
+                add(write_H(port) + tag_section(node_endpoints_unknown_tags))
             else:
                 add(write_Hx(port))
         known.append((0, b"".join(parts)))

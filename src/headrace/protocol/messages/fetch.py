@@ -1414,9 +1414,9 @@ def _write_fetch_request_tags_3(cluster_id: Any, replica_state: Any, unknown_tag
     if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
         parts = []
         add = parts.append
-        replica_id, replica_epoch, unknown_tags = replica_state
-        if unknown_tags:
-            add(write_iq(replica_id, replica_epoch) + tag_section(unknown_tags))
+        replica_id, replica_epoch, replica_state_unknown_tags = replica_state
+        if replica_state_unknown_tags:
+            add(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
         else:
             add(write_iqx(replica_id, replica_epoch))
         known.append((1, b"".join(parts)))
@@ -1688,9 +1688,9 @@ def _write_fetch_request_tags_4(cluster_id: Any, replica_state: Any, unknown_tag
     if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
         parts = []
         add = parts.append
-        replica_id, replica_epoch, unknown_tags = replica_state
-        if unknown_tags:
-            add(write_iq(replica_id, replica_epoch) + tag_section(unknown_tags))
+        replica_id, replica_epoch, replica_state_unknown_tags = replica_state
+        if replica_state_unknown_tags:
+            add(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
         else:
             add(write_iqx(replica_id, replica_epoch))
         known.append((1, b"".join(parts)))
@@ -1975,9 +1975,9 @@ def _write_fetch_request_tags_5(cluster_id: Any, replica_state: Any, unknown_tag
     if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
         parts = []
         add = parts.append
-        replica_id, replica_epoch, unknown_tags = replica_state
-        if unknown_tags:
-            add(write_iq(replica_id, replica_epoch) + tag_section(unknown_tags))
+        replica_id, replica_epoch, replica_state_unknown_tags = replica_state
+        if replica_state_unknown_tags:
+            add(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
         else:
             add(write_iqx(replica_id, replica_epoch))
         known.append((1, b"".join(parts)))
@@ -2677,9 +2677,9 @@ def _write_partition_data_tags(diverging_epoch: Any, current_leader: Any, snapsh
     if diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET:
         parts: list[Part] = []
         add = parts.append
-        epoch, end_offset, unknown_tags = diverging_epoch
-        if unknown_tags:
-            add(write_iq(epoch, end_offset) + tag_section(unknown_tags))
+        epoch, end_offset, diverging_epoch_unknown_tags = diverging_epoch
+        if diverging_epoch_unknown_tags:
+            add(write_iq(epoch, end_offset) + tag_section(diverging_epoch_unknown_tags))
         else:
             add(write_iqx(epoch, end_offset))
         known.append((0, b"".join(parts)))
@@ -3070,7 +3070,7 @@ def _write_fetch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -
         add = parts.append
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, unknown_tags in node_endpoints:
+        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
@@ -3082,8 +3082,8 @@ def _write_fetch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -
                 n = len(body)
                 add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if unknown_tags:
-                add(tag_section(unknown_tags))
+            if node_endpoints_unknown_tags:
+                add(tag_section(node_endpoints_unknown_tags))
             else:
                 add(b"\0")
         known.append((0, b"".join(parts)))

@@ -633,9 +633,9 @@ def _write_response_partition_snapshot_tags(current_leader: Any, unknown_tags: U
     if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
         parts: list[Part] = []
         add = parts.append
-        leader_id, leader_epoch, unknown_tags = current_leader
-        if unknown_tags:
-            add(write_ii(leader_id, leader_epoch) + tag_section(unknown_tags))
+        leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+        if current_leader_unknown_tags:
+            add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
         else:
             add(write_iix(leader_id, leader_epoch))
         known.append((0, b"".join(parts)))
@@ -834,13 +834,13 @@ def _write_fetch_snapshot_response_tags(node_endpoints: Any, unknown_tags: Unkno
         add = parts.append
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, unknown_tags in node_endpoints:
+        for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
-            if unknown_tags:
-                add(write_H(port) + tag_section(unknown_tags))
+            if node_endpoints_unknown_tags:
+                add(write_H(port) + tag_section(node_endpoints_unknown_tags))
             else:
                 add(write_Hx(port))
         known.append((0, b"".join(parts)))

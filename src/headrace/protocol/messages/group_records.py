@@ -2142,7 +2142,7 @@ def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: An
             add(b"\xff")
         else:
             add(b"\1")
-            session_timeout_ms, supported_protocols, unknown_tags = classic_member_metadata
+            session_timeout_ms, supported_protocols, classic_member_metadata_unknown_tags = classic_member_metadata
             n = len(supported_protocols)
             add(write_iB(session_timeout_ms, n + 1) if n < 127 else write_i(session_timeout_ms) + uvarint(n + 1))
             for name, metadata, supported_protocols_unknown_tags in supported_protocols:
@@ -2157,8 +2157,8 @@ def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: An
                     add(tag_section(supported_protocols_unknown_tags))
                 else:
                     add(b"\0")
-            if unknown_tags:
-                add(tag_section(unknown_tags))
+            if classic_member_metadata_unknown_tags:
+                add(tag_section(classic_member_metadata_unknown_tags))
             else:
                 add(b"\0")
         known.append((0, b"".join(parts)))
@@ -3714,7 +3714,7 @@ def _write_streams_group_metadata_value_tags(validated_topology_epoch: Any, last
         else:
             n = len(last_assignment_configs)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for key, value, unknown_tags in last_assignment_configs:
+            for key, value, last_assignment_configs_unknown_tags in last_assignment_configs:
                 body = key.encode()
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.key"))
@@ -3723,8 +3723,8 @@ def _write_streams_group_metadata_value_tags(validated_topology_epoch: Any, last
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.value"))
                 add(body)
-                if unknown_tags:
-                    add(tag_section(unknown_tags))
+                if last_assignment_configs_unknown_tags:
+                    add(tag_section(last_assignment_configs_unknown_tags))
                 else:
                     add(b"\0")
         known.append((1, b"".join(parts)))

@@ -1147,9 +1147,9 @@ def _write_partition_produce_response_tags(current_leader: Any, unknown_tags: Un
     if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
         parts: list[Part] = []
         add = parts.append
-        leader_id, leader_epoch, unknown_tags = current_leader
-        if unknown_tags:
-            add(write_ii(leader_id, leader_epoch) + tag_section(unknown_tags))
+        leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+        if current_leader_unknown_tags:
+            add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
         else:
             add(write_iix(leader_id, leader_epoch))
         known.append((0, b"".join(parts)))
@@ -1164,7 +1164,7 @@ def _write_produce_response_tags(node_endpoints: Any, unknown_tags: UnknownTags)
         add = parts.append
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, unknown_tags in node_endpoints:
+        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
@@ -1176,8 +1176,8 @@ def _write_produce_response_tags(node_endpoints: Any, unknown_tags: UnknownTags)
                 n = len(body)
                 add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if unknown_tags:
-                add(tag_section(unknown_tags))
+            if node_endpoints_unknown_tags:
+                add(tag_section(node_endpoints_unknown_tags))
             else:
                 add(b"\0")
         known.append((0, b"".join(parts)))
@@ -1410,7 +1410,7 @@ def _write_produce_response_tags_2(node_endpoints: Any, unknown_tags: UnknownTag
         add = parts.append
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, unknown_tags in node_endpoints:
+        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
@@ -1422,8 +1422,8 @@ def _write_produce_response_tags_2(node_endpoints: Any, unknown_tags: UnknownTag
                 n = len(body)
                 add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if unknown_tags:
-                add(tag_section(unknown_tags))
+            if node_endpoints_unknown_tags:
+                add(tag_section(node_endpoints_unknown_tags))
             else:
                 add(b"\0")
         known.append((0, b"".join(parts)))

@@ -273,13 +273,13 @@ def _write_update_raft_voter_response_tags(current_leader: Any, unknown_tags: Un
     if current_leader is not DEFAULT_CURRENT_LEADER and current_leader != DEFAULT_CURRENT_LEADER:
         parts: list[Part] = []
         add = parts.append
-        leader_id, leader_epoch, host, port, unknown_tags = current_leader
+        leader_id, leader_epoch, host, port, current_leader_unknown_tags = current_leader
         body = host.encode()
         n = len(body)
         add(write_iiB(leader_id, leader_epoch, n + 1) if n < 127 else write_ii(leader_id, leader_epoch) + text_length(n, "current_leader.host"))
         add(body)
-        if unknown_tags:
-            add(write_i(port) + tag_section(unknown_tags))
+        if current_leader_unknown_tags:
+            add(write_i(port) + tag_section(current_leader_unknown_tags))
         else:
             add(write_ix(port))
         known.append((0, b"".join(parts)))
