@@ -31,6 +31,11 @@ def test_a_fetch_gets_the_transactions_that_overlap_it(
     assert AbortedIndex(ALL).find(fetch_offset, upper_offset) == (found, complete)
 
 
+def test_a_search_ends_with_the_marker_at_which_everything_below_was_decided() -> None:
+    assert AbortedIndex([FIRST]).find(0, 5) == ([FIRST], True)
+    assert AbortedIndex([FIRST]).find(0, 6) == ([FIRST], False)
+
+
 @pytest.mark.parametrize(("offset", "left"), [(31, 3), (30, 2), (21, 2), (20, 1), (10, 0)])
 def test_truncation_drops_the_transactions_whose_marker_goes(offset: int, left: int) -> None:
     index = AbortedIndex(ALL)

@@ -220,6 +220,12 @@ def test_an_abort_whose_data_no_index_names_is_kept_with_its_data() -> None:
     assert header_of(clean(cleaning, marker(13, commit=True))).delete_horizon_ms == HORIZON_MS
 
 
+def test_data_after_the_place_of_an_abort_marker_is_not_aborted_even_if_the_marker_is_not_met() -> None:
+    cleaning = a_filter(aborted=[AbortedTxn(9, 10, 12, 13)])
+    later = batch(13, (b"b", b"2"), producer=9, epoch=0, sequence=2, transactional=True)
+    assert clean(cleaning, later) == bytes(later)
+
+
 def test_transactions_of_several_producers_may_interleave() -> None:
     aborted = [AbortedTxn(1, 0, 4, 0), AbortedTxn(2, 1, 6, 7)]
     cleaning = a_filter(aborted=aborted)

@@ -134,6 +134,12 @@ def test_the_sequence_wraps_to_0_after_its_largest_value() -> None:
     assert append(states, batch(1), 3) is None
 
 
+def test_the_sequence_after_the_largest_one_is_0() -> None:
+    states = ProducerStates()
+    append(states, batch(MAX_SEQUENCE), 0)
+    assert append(states, batch(0), 1) is None
+
+
 def test_a_coordinator_writes_without_sequences() -> None:
     states = ProducerStates()
     for offset in range(3):
