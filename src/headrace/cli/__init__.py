@@ -1,0 +1,41 @@
+"""The command `headrace`: one noun, one file. Tables for people, `--json` for programs.
+
+A noun's module is imported when it is asked for, and imports what it works with when it works: `headrace --help` must
+answer before anybody notices that it had to load something.
+"""
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+NOUNS: Final = ("log",)
+
+
+class Nouns(click.Group):
+    """Finds the command of a noun in the module of that name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the names are click's
+        return list(NOUNS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in NOUNS:
+            return None
+        command: click.Command = import_module(f"headrace.cli.{cmd_name}").command
+        return command
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"headrace {version('headrace')}")
+        context.exit()
+
+
+@click.command(cls=Nouns, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def main() -> None:
+    """Headrace: Kafka for Python people."""
