@@ -120,23 +120,33 @@ def check_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise CorruptBatchError(
             f"batch length {header.batch_length} at byte {position}, {len(buffer) - position} bytes are there"
         )
+    check_counts(header, position)
+    return header
+
+
+def check_counts(header: BatchHeader, position: int = 0) -> None:
+    """Check that the header's offsets and record count can be true together. Raises CorruptBatchError."""
     if header.last_offset_delta < 0 or header.record_count < 0 or header.record_count > header.last_offset_delta + 1:
         raise CorruptBatchError(
             f"{header.record_count} records with last offset delta {header.last_offset_delta} at byte {position}"
         )
-    if header.base_offset + header.last_offset_delta > MAX_INT64:
+    if header.base_offset > MAX_INT64 - header.last_offset_delta:
         raise CorruptBatchError(f"base offset {header.base_offset} at byte {position}, its last offset is out of range")
-    return header
 
 
-def verify(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """Read the header at `position` and check what it claims: length, magic, counts, CRC. Raises CorruptBatchError."""
-    header = check_header(buffer, position)
+def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
+    """Check the CRC of the batch at `position`, all of which must be there. Raises CorruptBatchError."""
     actual = crc32c(memoryview(buffer)[position + CRC_START : position + header.size_bytes])
     if actual != header.crc:
         raise CorruptBatchError(
             f"CRC {actual:#010x} of the batch at byte {position}, its header says {header.crc:#010x}"
         )
+
+
+def verify(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """Read the header at `position` and check what it claims: length, magic, counts, CRC. Raises CorruptBatchError."""
+    header = check_header(buffer, position)
+    check_crc(buffer, position, header)
     return header
 
 

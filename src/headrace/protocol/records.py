@@ -48,6 +48,7 @@ from headrace.protocol.varints import NULL, read_varint, read_varlong, varint
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 MIN_RECORD_SIZE: Final = 7  # seven fields, none shorter than a byte
+MAX_HEADERS: Final = 65536  # per record; a header may take 2 bytes on the wire, and 70 times that as an object
 
 
 class Record(NamedTuple):
@@ -98,6 +99,8 @@ def read_payload(
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
     if not payload and not header.record_count:
         return b""  # compaction keeps the header of an emptied batch, whatever its codec says
+    if header.codec == Codec.NONE:
+        return bytes(payload)
     return decompress(header.codec, payload, limit_bytes=limit_bytes)
 
 
@@ -150,8 +153,8 @@ def _read_record(payload: bytes, place: int, header: BatchHeader) -> tuple[Recor
 
 
 def _read_headers(payload: bytes, place: int, end: int, count: int) -> tuple[Headers, int]:
-    if not 0 <= count <= (end - place) // 2:
-        raise CorruptBatchError(f"{count} headers in a record with {end - place} bytes left")
+    if not 0 <= count <= min((end - place) // 2, MAX_HEADERS):
+        raise CorruptBatchError(f"{count} headers in a record with {end - place} bytes left, {MAX_HEADERS} at most")
     headers = []
     for _ in range(count):
         key, place = _read_bytes(payload, place, end)
