@@ -1,0 +1,221 @@
+"""All messages at all versions, records included, against a codec that walks the definitions; and what is refused."""
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wiregen.model import Field, Struct
+
+from headrace.protocol.errors import EncodeError
+from tests.support import reference_codec
+from tests.support.message_values import examples, values_of
+from tests.support.messages import Definition, all_messages, message_named, plain
+from tests.support.reference_codec import complete
+
+FEW = examples(5)
+MANY = examples(120)
+
+
+def check(definition: Definition, version: int, values: dict[str, Any]) -> None:
+    """The same bytes as the reference, and the same values from them; also inside of a larger buffer."""
+    body = definition.message.body
+    data = reference_codec.encode(definition.message, version, values)
+    assert definition.encode(version, definition.build(values)).hex(" ") == data.hex(" ")
+    expected = complete(body, values)
+    assert complete(body, plain(definition.decode(version, data))) == expected
+    surrounded = bytearray(b"\xa5" * 7 + data + b"\xa5" * 300)
+    decoded = definition.decoder(version)(surrounded, memoryview(surrounded), 7, 7 + len(data))
+    assert complete(body, plain(decoded)) == expected
+
+
+def check_versions(definition: Definition, versions: Iterable[int], effort: settings) -> None:
+    @effort
+    @given(st.fixed_dictionaries({version: values_of(definition, version) for version in versions}))
+    def round_trip(values: dict[int, dict[str, Any]]) -> None:
+        for version, values_of_version in values.items():
+            check(definition, version, values_of_version)
+
+    round_trip()
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_every_version_has_the_bytes_and_the_values_of_the_reference(definition: Definition) -> None:
+    check_versions(definition, definition.versions, FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_every_version_has_the_bytes_and_the_values_of_the_reference_at_length(definition: Definition) -> None:
+    for version in definition.versions:
+        check_versions(definition, [version], MANY)
+
+
+def test_all_messages_of_kafka_are_there() -> None:
+    assert len({str(definition) for definition in all_messages()}) == 267
+    assert sum(len(definition.versions) for definition in all_messages()) == 723
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_a_new_message_has_the_defaults_of_its_definition(definition: Definition) -> None:
+    body = definition.message.body
+    assert complete(body, plain(definition.build({}))) == complete(body, {})
+
+
+def outcome_of(definition: Definition, version: int, values: dict[str, Any]) -> bytes | None:
+    """What the generated encoder makes of the values, None if it refuses them."""
+    try:
+        return definition.encode(version, definition.build(values))
+    except EncodeError:
+        return None
+
+
+def expected_outcome_of(definition: Definition, version: int, values: dict[str, Any]) -> bytes | None:
+    try:
+        return reference_codec.encode(definition.message, version, values)
+    except reference_codec.RefusedError:
+        return None
+
+
+@pytest.mark.parametrize("definition", [each for each in all_messages() if len(each.versions) > 1], ids=str)
+def test_a_value_that_a_version_has_no_field_for_is_refused_unless_it_may_be_ignored(definition: Definition) -> None:
+    newest, oldest = definition.versions[-1], definition.versions[0]
+    sources = {version: values_of(definition, version, unknown_tags=False) for version in (oldest, newest)}
+
+    @FEW
+    @given(st.fixed_dictionaries(sources))
+    def encode_elsewhere(values: dict[int, dict[str, Any]]) -> None:
+        for source in sources:
+            for version in definition.versions:
+                found = outcome_of(definition, version, values[source])
+                assert found == expected_outcome_of(definition, version, values[source]), f"v{source} as v{version}"
+
+    encode_elsewhere()
+
+
+def scalar_fields(row: Struct, version: int) -> Iterator[tuple[Field, ...]]:
+    """The way to every scalar of a version, down through its structs."""
+    for field in row.fields:
+        if version not in field.versions:
+            continue
+        if field.struct is None:
+            yield (field,)
+        else:
+            yield from ((field, *rest) for rest in scalar_fields(field.struct, version))
+
+
+def value_at(path: tuple[Field, ...], value: Any) -> dict[str, Any]:
+    """Values with `value` at the end of the path, and rows on the way to it."""
+    field, *rest = path
+    inner = value_at(tuple(rest), value) if rest else value
+    return {field.name: [inner] if field.is_array else inner}
+
+
+MISFITS: dict[str, list[Any]] = {
+    **{f"int{bits}": [1 << bits - 1, -(1 << bits - 1) - 1, None, "1"] for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": [1 << bits, -1, None, "1"] for bits in (16, 32)},
+    "float64": [None, "1.0"],
+    "uuid": [bytes(15), bytes(17), b"", None],
+    "string": ["x" * 32768, "é" * 16384, "\ud800", b"bytes", 7],
+    "bytes": [7],
+}
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_a_value_that_its_field_cannot_hold_is_refused_by_name(definition: Definition) -> None:
+    for version in {definition.versions[0], definition.versions[-1]}:
+        for path in scalar_fields(definition.message.body, version):
+            field = path[-1]
+            name = ".".join(each.name for each in path)
+            for misfit in MISFITS.get(field.type, []):
+                if misfit is None and (version in field.nullable and not field.is_array):
+                    continue
+                with pytest.raises(EncodeError) as refused:
+                    definition.encode(version, definition.build(value_at(path, misfit)))
+                assert refused.value.field == name, f"v{version} {misfit!r}"
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_null_is_refused_where_the_version_has_no_null(definition: Definition) -> None:
+    for version in definition.versions:
+        for path in scalar_fields(definition.message.body, version):
+            for depth, field in enumerate(path):
+                if version in field.nullable or field.type == "bool":  # anything is true or false to `struct`
+                    continue
+                values = value_at(path[: depth + 1], None)
+                if field.is_array:
+                    values = value_at((*path[:depth], Field(**{**vars(field), "is_array": False})), None)
+                with pytest.raises(EncodeError):
+                    definition.encode(version, definition.build(values))
+
+
+def test_unknown_tags_are_kept_beside_known_ones_in_ascending_order() -> None:
+    definition = message_named("FetchResponse")
+    epoch = {"epoch": 3, "unknown_tags": ((0, b"in the epoch"),)}
+    leader = {"leader_id": 2, "leader_epoch": 5, "unknown_tags": ((0, b"in the leader"),)}
+    tags = ((3, b"after"), (200, b"far behind"))
+    partition = {"diverging_epoch": epoch, "current_leader": leader, "records": b"", "unknown_tags": tags}
+    values = {"responses": [{"partitions": [partition]}], "unknown_tags": ((1, b"at the end"),)}
+    data = definition.encode(16, definition.build(values))
+    assert data == reference_codec.encode(definition.message, 16, values)
+    assert complete(definition.message.body, plain(definition.decode(16, data))) == complete(
+        definition.message.body, values
+    )
+
+
+def test_an_unknown_tag_cannot_take_the_number_of_a_known_one() -> None:
+    definition = message_named("FetchResponse")
+    endpoint = {"node_id": 1, "host": "b1", "port": 9092}
+    message = definition.build({"node_endpoints": [endpoint], "unknown_tags": ((0, b"mine"),)})
+    with pytest.raises(EncodeError, match="tag 0"):
+        definition.encode(16, message)
+
+
+def test_a_tagged_nullable_struct_carries_its_marker() -> None:
+    """As Apache Kafka 4.3.1 writes it: tag 0 of 7 bytes, of which the first says that the struct is there."""
+    definition = message_named("ConsumerGroupMemberMetadataValue")
+    values = {
+        "client_id": "c",
+        "client_host": "h",
+        "subscribed_topic_names": ["t"],
+        "classic_member_metadata": {"session_timeout_ms": 7},
+        "instance_id": None,
+        "rack_id": None,
+        "subscribed_topic_regex": None,
+        "server_assignor": None,
+    }
+    written_by_kafka = bytes.fromhex("00000263026802027400ffffffff0001000701000000070100")
+    assert definition.encode(0, definition.build(values)).hex() == written_by_kafka.hex()
+    assert plain(definition.decode(0, written_by_kafka))["classic_member_metadata"]["session_timeout_ms"] == 7
+
+
+def test_records_are_passed_through_and_never_copied() -> None:
+    class LogSlice:
+        """Something that only has a length, as a range of a segment that will be sent by sendfile."""
+
+        def __len__(self) -> int:
+            return 100_000
+
+    definition = message_named("FetchResponse")
+    slices = [LogSlice(), LogSlice()]
+    partitions = [{"partition_index": index, "records": records} for index, records in enumerate(slices)]
+    for version in definition.versions:
+        parts = definition.encoder(version)(definition.build({"responses": [{"partitions": partitions}]}))
+        assert [part for part in parts if isinstance(part, LogSlice)] == slices
+        head = b"".join(part for part in parts if not isinstance(part, LogSlice))
+        length = reference_codec.varint(100_001) if version >= 12 else struct.pack(">i", 100_000)
+        assert head.count(length) == 2
+
+
+def test_decoded_records_are_a_view_of_the_frame() -> None:
+    definition = message_named("ProduceRequest")
+    values = {"topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": b"batch"}]}]}
+    for version in definition.versions[:-1]:
+        frame = bytearray(reference_codec.encode(definition.message, version, values))
+        view = memoryview(frame)
+        request = definition.decoder(version)(frame, view, 0, len(frame))
+        records = request.topic_data[0].partition_data[0].records
+        assert records.obj is frame
+        assert records == b"batch"
