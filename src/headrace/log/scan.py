@@ -1,0 +1,84 @@
+"""Walks over the batches of a log file: by their headers alone, or with every byte verified."""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Final, TypeAlias
+
+from headrace.log.fs import File
+from headrace.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, unpack_header, verify
+from headrace.protocol.errors import CorruptBatchError
+
+RawHeader: TypeAlias = tuple[int, ...]  # in the order of BatchHeader
+
+# What one read fetches. An index points to within 4 KB of what is searched, so a look-up takes one read.
+LOOKUP_BYTES: Final = 8 << 10
+SCAN_BYTES: Final = 256 << 10
+
+_PLACE: Final = Struct(">qi11xi")  # base offset, batch length, last offset delta
+_PLACE_SIZE: Final = _PLACE.size
+
+
+def places(file: File, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """(position, size, last offset) of each batch in start..end. Ends early where no whole batch can be."""
+    unpack, position = _PLACE.unpack_from, start
+    while end - position >= HEADER_SIZE:
+        chunk = file.read(position, min(LOOKUP_BYTES, end - position))
+        at, last_start = 0, len(chunk) - _PLACE_SIZE
+        if last_start < 0:
+            return
+        while at <= last_start:
+            base_offset, length, last_offset_delta = unpack(chunk, at)
+            size = length + LOG_OVERHEAD
+            if size < HEADER_SIZE or position + size > end:
+                return
+            yield position, size, base_offset + last_offset_delta
+            at += size
+            position += size
+
+
+def headers(file: File, start: int, end: int, *, read_bytes: int = SCAN_BYTES) -> Iterator[tuple[int, RawHeader]]:
+    """(position, header) of each batch in start..end. Ends early where no whole batch can be."""
+    position = start
+    while end - position >= HEADER_SIZE:
+        chunk = file.read(position, min(read_bytes, end - position))
+        at = 0
+        if len(chunk) < HEADER_SIZE:
+            return
+        while at <= len(chunk) - HEADER_SIZE:
+            header = unpack_header(chunk, at)
+            size = header[1] + LOG_OVERHEAD
+            if size < HEADER_SIZE or position + size > end or header[3] != MAGIC:
+                return
+            yield position, header
+            at += size
+            position += size
+
+
+def verified_batches(file: File, start: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """(position, header, bytes) of each batch in start..end whose CRC holds. Ends before the first that does not."""
+    position = start
+    while end - position >= HEADER_SIZE:
+        chunk = memoryview(file.read(position, min(SCAN_BYTES, end - position)))
+        needed = _size_of_first(chunk)
+        if needed > end - position:
+            return
+        if needed > len(chunk):
+            chunk = memoryview(file.read(position, needed))
+        at = 0
+        while len(chunk) - at >= HEADER_SIZE and _size_of_first(chunk[at:]) <= len(chunk) - at:
+            try:
+                header = verify(chunk, at)
+            except CorruptBatchError:
+                return
+            yield position, header, chunk[at : at + header.size_bytes]
+            at += header.size_bytes
+            position += header.size_bytes
+        if not at:
+            return
+
+
+def _size_of_first(chunk: memoryview) -> int:
+    """What the header at the beginning claims; a header that is not all there claims no more than a header."""
+    if len(chunk) < HEADER_SIZE:
+        return HEADER_SIZE
+    return max(HEADER_SIZE, int(unpack_header(chunk)[1]) + LOG_OVERHEAD)

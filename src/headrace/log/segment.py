@@ -1,0 +1,403 @@
+"""One segment: a file of batches from a base offset on, its indexes, and the ways to find a batch in it.
+
+Everything but the `.log` file is derived from it, is loaded when somebody first needs it, and is rebuilt when it is missing
+or cannot be right. A look-up checks the batch that an index points to against the entry, so a damaged index costs a
+scan, never a wrong answer.
+
+The last segment of a log is *active*: it alone grows. Its indexes stay in memory until it is sealed (`write_indexes`).
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+from headrace.log.aborted import AbortedIndex
+from headrace.log.config import LogConfig
+from headrace.log.errors import CorruptIndexError
+from headrace.log.fs import Buffer, File, FileSystem, RawWriter
+from headrace.log.index import (
+    MAX_RELATIVE_OFFSET,
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    OffsetEntry,
+    OffsetIndex,
+    TimeIndex,
+)
+from headrace.log.names import ABORTED_INDEX, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
+from headrace.log.open_files import OpenFiles
+from headrace.log.scan import headers, places
+from headrace.log.slices import EMPTY, LogSlice
+from headrace.protocol.batch import NO_TIMESTAMP
+
+NEVER: Final = -1  # as `quiet_until`: every append needs a second look
+_KNOWN_LIMIT: Final = 64  # remembered read positions; as many readers may follow a segment without a search
+
+
+class Segment:
+    """Invariant: `.log` holds whole batches in its first `size` bytes; offsets grow and are not below `base_offset`."""
+
+    __slots__ = (
+        "_aborted",
+        "_directory",
+        "_file",
+        "_fs",
+        "_indexes_changed",
+        "_known",
+        "_offsets",
+        "_open_files",
+        "_times",
+        "base_offset",
+        "config",
+        "created_ms",
+        "first_timestamp",
+        "is_durable",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "quiet_until",
+        "size",
+        "stage",
+        "writer",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        base_offset: int,
+        size: int,
+        config: LogConfig,
+        *,
+        open_files: OpenFiles,
+        now_ms: int,
+        stage: str = "",
+    ) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._open_files = open_files
+        self.base_offset = base_offset
+        self.size = size
+        self.config = config
+        self.stage = stage
+        self.created_ms = now_ms
+        self.is_durable = False  # synced with all its files, since it was sealed
+        self._file: File | None = None
+        self._offsets: OffsetIndex | None = None
+        self._times: TimeIndex | None = None
+        self._aborted: AbortedIndex | None = None
+        self._indexes_changed = False  # memory knows more than the index files
+        self._known: dict[int, int] = {}  # offset -> where the first batch at or after it begins
+        # Known once the indexes are loaded:
+        self.first_timestamp = NO_TIMESTAMP  # the largest of the first batch, as Kafka counts a segment's age
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset  # the last offset of the first batch with it
+        # For the log's append: batches that end up to here need no index entry and no roll; the file's raw writer.
+        self.quiet_until = NEVER
+        self.writer: RawWriter | None = None
+
+    @classmethod
+    def create(
+        cls,
+        fs: FileSystem,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        open_files: OpenFiles,
+        now_ms: int,
+        stage: str = "",
+    ) -> "Segment":
+        """A new, empty segment. What a crash may have left under its name goes."""
+        segment = cls(fs, directory, base_offset, 0, config, open_files=open_files, now_ms=now_ms, stage=stage)
+        for suffix in SEGMENT_SUFFIXES[:-1]:
+            with contextlib.suppress(FileNotFoundError):
+                fs.remove(segment.path(suffix))
+        file = fs.open(segment.path(LOG), create=True)
+        if file.size:
+            file.truncate(0)
+        segment._take_file(file)
+        segment._forget_indexes()
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path(LOG)}, {self.size} bytes)"
+
+    def path(self, suffix: str) -> str:
+        return f"{self._directory}/{file_name(self.base_offset, suffix, self.stage)}"
+
+    # The file
+
+    @property
+    def file(self) -> File:
+        if self._file is None:
+            self._take_file(self._fs.open(self.path(LOG)))
+        else:
+            self._open_files.used(self)
+        assert self._file is not None
+        return self._file
+
+    def _take_file(self, file: File) -> None:
+        self._file = file
+        self._open_files.opened(self)
+
+    def drop_file(self) -> None:
+        """Forget the open file, and what can be read again from others. Whoever holds a slice keeps the file open."""
+        self._file = None
+        self.writer = None
+        self.quiet_until = NEVER
+        if not self._indexes_changed:
+            self._offsets = self._times = self._aborted = None
+
+    def close(self) -> None:
+        self._open_files.closed(self)
+        self.drop_file()
+
+    # Indexes
+
+    @property
+    def offsets(self) -> OffsetIndex:
+        if self._offsets is None:
+            self.load_indexes()
+        assert self._offsets is not None
+        return self._offsets
+
+    @property
+    def times(self) -> TimeIndex:
+        if self._times is None:
+            self.load_indexes()
+        assert self._times is not None
+        return self._times
+
+    @property
+    def aborted(self) -> AbortedIndex:
+        """Raises CorruptIndexError: only who knows the producers before this segment can rebuild it."""
+        if self._aborted is None:
+            try:
+                data = self._fs.read_bytes(self.path(ABORTED_INDEX))
+            except FileNotFoundError:
+                data = b""
+            self._aborted = AbortedIndex.from_bytes(data, base_offset=self.base_offset)
+        return self._aborted
+
+    @aborted.setter
+    def aborted(self, index: AbortedIndex) -> None:
+        self._aborted = index
+        self._indexes_changed = True
+
+    @property
+    def largest_timestamp(self) -> int:
+        """-1 if no batch has one."""
+        self.load_indexes()
+        return self.max_timestamp
+
+    def load_indexes(self) -> None:
+        if self._offsets is not None and self._times is not None:
+            return
+        try:
+            offsets_data = self._fs.read_bytes(self.path(OFFSET_INDEX))
+            self._offsets = OffsetIndex.from_bytes(offsets_data, self.base_offset, log_size=self.size)
+            self._times = TimeIndex.from_bytes(self._fs.read_bytes(self.path(TIME_INDEX)), self.base_offset)
+        except (FileNotFoundError, CorruptIndexError):
+            self.rebuild_indexes()
+            return
+        self.max_timestamp, self.max_timestamp_offset = self._times.last
+        for _, header in headers(self.file, 0, self.size, read_bytes=64):
+            self.first_timestamp = header[8]
+            break
+
+    def rebuild_indexes(self) -> None:
+        """From the headers of all batches."""
+        self._forget_indexes()
+        for position, header in headers(self.file, 0, self.size):
+            self.account(position, last_offset=header[0] + header[6], max_timestamp=header[8])
+
+    def _forget_indexes(self) -> None:
+        self._offsets = OffsetIndex(self.base_offset)
+        self._times = TimeIndex(self.base_offset)
+        self._indexes_changed = True
+        self._known.clear()
+        self.first_timestamp = self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+        self.quiet_until = NEVER
+
+    @property
+    def is_index_full(self) -> bool:
+        limit_bytes = self.config.segment_index_bytes
+        # One slot of the time index is spare, for the entry that is added when the segment is sealed.
+        return (
+            len(self.offsets) >= limit_bytes // OFFSET_ENTRY_SIZE
+            or len(self.times) >= limit_bytes // TIME_ENTRY_SIZE - 1
+        )
+
+    def has_room_for(self, offset: int) -> bool:
+        """Can the indexes express `offset`, and those of the batches that need no second look after it?"""
+        return offset - self.base_offset <= MAX_RELATIVE_OFFSET - self.config.index_interval_bytes
+
+    def write_indexes(self) -> None:
+        """All index files, as a whole, with a last time entry. Not synced; a crash before the sync costs a rebuild."""
+        self.load_indexes()
+        self.times.append(self.max_timestamp, self.max_timestamp_offset)
+        if not self._indexes_changed:
+            return
+        self._write(OFFSET_INDEX, self.offsets.to_bytes())
+        self._write(TIME_INDEX, self.times.to_bytes())
+        if len(self.aborted):
+            self._write(ABORTED_INDEX, self.aborted.to_bytes())
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.remove(self.path(ABORTED_INDEX))
+        self._indexes_changed = False
+
+    def _write(self, suffix: str, data: bytes) -> None:
+        file = self._fs.open(self.path(suffix), create=True)
+        try:
+            file.truncate(0)
+            file.append(data)
+        finally:
+            file.close()
+
+    # Appending
+
+    def append(self, data: Buffer, *, last_offset: int, max_timestamp: int) -> None:
+        """One batch. Raises OSError, and has then not changed unless the file is `torn`."""
+        position = self.size
+        self.load_indexes()
+        self.file.append(data)
+        self.size = position + len(data)
+        self.account(position, last_offset=last_offset, max_timestamp=max_timestamp)
+
+    def account(self, position: int, *, last_offset: int, max_timestamp: int) -> None:
+        """Take a batch that stands at `position` into the indexes, by Kafka's rules. They must be loaded."""
+        offsets = self._offsets
+        assert offsets is not None
+        assert self._times is not None
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position - offsets.last_position > self.config.index_interval_bytes:
+            offsets.append(last_offset, position)
+            self._times.append(self.max_timestamp, self.max_timestamp_offset)
+        self._indexes_changed = True
+
+    def prepare_appends(self) -> None:
+        """Make ready for the log's quick path: load what is needed, open the file, say how far the quick path may go."""
+        self.load_indexes()
+        if self.writer is None:
+            self.writer = self.file.raw_writer()
+        config = self.config
+        # What passes is no larger than the interval; with a lower limit on messages each needs to be looked at.
+        if self.is_index_full or config.max_message_bytes < config.index_interval_bytes:
+            self.quiet_until = NEVER
+        else:
+            self.quiet_until = min(self.offsets.last_position + config.index_interval_bytes, config.segment_bytes)
+
+    # Finding and reading
+
+    def find(self, offset: int) -> int | None:
+        """Where the first batch begins that ends at `offset` or later; None if there is none here."""
+        position = self._known.get(offset)
+        if position is not None:
+            return position
+        for position, _, last_offset in self._from_entry(self.offsets.find(offset), 0, self.size):
+            if last_offset >= offset:
+                return position
+        return None
+
+    def _from_entry(self, entry: OffsetEntry | None, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """The batches from an index entry on, or from `start` if it is later. A wrong entry rebuilds the index."""
+        if entry is None or entry.position < start:
+            yield from places(self.file, start, end)
+            return
+        batches = places(self.file, entry.position, end)
+        first = next(batches, None)
+        if first is not None and first[2] == entry.offset:
+            yield first
+            yield from batches
+        else:
+            self.rebuild_indexes()
+            yield from places(self.file, start, end)
+
+    def read(self, offset: int, *, max_bytes: int, end_offset: int | None, at_least_one_batch: bool) -> LogSlice | None:
+        """Whole batches from the one with `offset` on, below `end_offset` if given; None if there is none here."""
+        start = self.find(offset)
+        if start is None:
+            return None
+        end = self.size
+        if end_offset is not None:
+            found = self.find(end_offset)
+            end = end if found is None else found
+        if end - start > max_bytes:
+            end = self._last_boundary(start, start + max_bytes, end, at_least_one_batch=at_least_one_batch)
+        return LogSlice(self.file, start, end - start) if end > start else EMPTY
+
+    def _last_boundary(self, start: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
+        """The last end of a batch in start..limit; the end of the first batch, if that is demanded."""
+        boundary = start
+        for position, size, last_offset in self._from_entry(self.offsets.find_position(limit), start, end):
+            boundary = position
+            if position + size > limit and not (at_least_one_batch and position == start):
+                break
+            boundary = position + size
+            self.remember(last_offset + 1, boundary)
+        return boundary
+
+    def remember(self, offset: int, position: int) -> None:
+        """A reader comes back for `offset`: it begins at `position`."""
+        if len(self._known) >= _KNOWN_LIMIT:
+            self._known.clear()
+        self._known[offset] = position
+
+    def find_end_offset(self) -> int | None:
+        """The offset after the last batch, by the index and the tail; None if the file does not end with a whole batch."""
+        end_offset, end = self.base_offset, 0
+        try:
+            data = self._fs.read_bytes(self.path(OFFSET_INDEX))
+            index = OffsetIndex.from_bytes(data, self.base_offset, log_size=self.size)
+            entry = index[-1] if len(index) else None
+        except (FileNotFoundError, CorruptIndexError):
+            entry = None
+        for position, size, last_offset in self._from_entry(entry, 0, self.size):
+            end_offset, end = last_offset + 1, position + size
+        return end_offset if end == self.size else None
+
+    # Cutting
+
+    def truncate(self, offset: int) -> int:
+        """Drop the batches that end at `offset` or later. The offset after the last one that stays."""
+        self.load_indexes()
+        position = self.find(offset)
+        if position is not None:
+            self.file.truncate(position)
+            self.size = position
+        self.offsets.truncate(offset)
+        self.times.truncate(offset)
+        self.aborted.truncate(offset)
+        self._indexes_changed = True
+        self.is_durable = False
+        self._known.clear()
+        self.quiet_until = NEVER
+        return self._measure_again()
+
+    def _measure_again(self) -> int:
+        """Times and end offset after a cut: the indexes are sparse, so the tail behind their last entries is read."""
+        self.max_timestamp, self.max_timestamp_offset = self.times.last
+        if not self.size:
+            self.first_timestamp = NO_TIMESTAMP
+        entry = self.offsets.find(self.max_timestamp_offset)
+        end_offset = self.base_offset
+        for _, header in headers(self.file, entry.position if entry else 0, self.size):
+            end_offset = header[0] + header[6] + 1
+            if header[8] > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header[8], end_offset - 1
+        return end_offset
+
+    # Names
+
+    def rename(self, stage: str) -> None:
+        """Give all files another second suffix, the log last. Those that are missing are not missed."""
+        old = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
+        self.stage = stage
+        for source, suffix in zip(old, SEGMENT_SUFFIXES, strict=True):
+            with contextlib.suppress(FileNotFoundError):
+                self._fs.rename(source, self.path(suffix))
