@@ -32,6 +32,7 @@ TMP_SUFFIX: Final = ".tmp"
 class File(Protocol):
     """An open file that grows at its end. `size` is what was appended in full."""
 
+    path: str  # under which it was opened
     size: int
     torn: bool
 
@@ -225,8 +226,8 @@ class RealFileSystem:
             os.close(fd)
 
     def read_bytes(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        file = self.open(path, read_only=True)
+        return file.read(0, file.size)
 
     def write_atomically(self, path: str, data: Buffer) -> None:
         write_atomically(self, path, data)
@@ -259,3 +260,15 @@ def write_atomically(fs: FileSystem, path: str, data: Buffer) -> None:
         file.close()
     fs.rename(tmp, path)
     fs.sync_dir(os.path.dirname(path))
+
+
+def sync_file(fs: FileSystem, path: str) -> None:
+    """The content of a file that nobody has open. One that is gone needs no sync."""
+    try:
+        file = fs.open(path)
+    except FileNotFoundError:
+        return
+    try:
+        file.sync()
+    finally:
+        file.close()

@@ -19,39 +19,43 @@ _PLACE_SIZE: Final = _PLACE.size
 
 
 def places(file: File, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(position, size, last offset) of each batch in start..end. Ends early where no whole batch can be."""
+    """(position, size, last offset) of each batch in start..end. Raises CorruptBatchError where no batch can be."""
     unpack, position = _PLACE.unpack_from, start
-    while end - position >= HEADER_SIZE:
+    while position < end:
         chunk = file.read(position, min(LOOKUP_BYTES, end - position))
         at, last_start = 0, len(chunk) - _PLACE_SIZE
         if last_start < 0:
-            return
+            raise _no_batch(file, position)
         while at <= last_start:
             base_offset, length, last_offset_delta = unpack(chunk, at)
             size = length + LOG_OVERHEAD
             if size < HEADER_SIZE or position + size > end:
-                return
+                raise _no_batch(file, position)
             yield position, size, base_offset + last_offset_delta
             at += size
             position += size
 
 
 def headers(file: File, start: int, end: int, *, read_bytes: int = SCAN_BYTES) -> Iterator[tuple[int, RawHeader]]:
-    """(position, header) of each batch in start..end. Ends early where no whole batch can be."""
+    """(position, header) of each batch in start..end. Raises CorruptBatchError where no batch can be."""
     position = start
-    while end - position >= HEADER_SIZE:
+    while position < end:
         chunk = file.read(position, min(read_bytes, end - position))
-        at = 0
-        if len(chunk) < HEADER_SIZE:
-            return
-        while at <= len(chunk) - HEADER_SIZE:
+        at, last_start = 0, len(chunk) - HEADER_SIZE
+        if last_start < 0:
+            raise _no_batch(file, position)
+        while at <= last_start:
             header = unpack_header(chunk, at)
             size = header[1] + LOG_OVERHEAD
             if size < HEADER_SIZE or position + size > end or header[3] != MAGIC:
-                return
+                raise _no_batch(file, position)
             yield position, header
             at += size
             position += size
+
+
+def _no_batch(file: File, position: int) -> CorruptBatchError:
+    return CorruptBatchError(f"{file.path}: no whole batch at byte {position}. The file was changed or damaged.")
 
 
 def verified_batches(file: File, start: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:

@@ -1,8 +1,8 @@
 """One segment: a file of batches from a base offset on, its indexes, and the ways to find a batch in it.
 
-Everything but the `.log` file is derived from it, is loaded when somebody first needs it, and is rebuilt when it is missing
-or cannot be right. A look-up checks the batch that an index points to against the entry, so a damaged index costs a
-scan, never a wrong answer.
+Everything but the `.log` file is derived from it, is loaded when somebody first needs it, and is rebuilt when it is
+missing or cannot be right. A look-up checks the batch that an index points to against the entry, so a damaged index
+costs a scan, never a wrong answer.
 
 The last segment of a log is *active*: it alone grows. Its indexes stay in memory until it is sealed (`write_indexes`).
 """
@@ -11,10 +11,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.log.aborted import AbortedIndex
+from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.config import LogConfig
 from headrace.log.errors import CorruptIndexError
-from headrace.log.fs import Buffer, File, FileSystem, RawWriter
+from headrace.log.fs import Buffer, File, FileSystem, RawWriter, sync_file
 from headrace.log.index import (
     MAX_RELATIVE_OFFSET,
     OFFSET_ENTRY_SIZE,
@@ -28,6 +28,7 @@ from headrace.log.open_files import OpenFiles
 from headrace.log.scan import headers, places
 from headrace.log.slices import EMPTY, LogSlice
 from headrace.protocol.batch import NO_TIMESTAMP
+from headrace.protocol.errors import CorruptBatchError
 
 NEVER: Final = -1  # as `quiet_until`: every append needs a second look
 _KNOWN_LIMIT: Final = 64  # remembered read positions; as many readers may follow a segment without a search
@@ -116,6 +117,7 @@ class Segment:
             file.truncate(0)
         segment._take_file(file)
         segment._forget_indexes()
+        segment._aborted = AbortedIndex()
         return segment
 
     def __repr__(self) -> str:
@@ -183,6 +185,10 @@ class Segment:
         self._aborted = index
         self._indexes_changed = True
 
+    def add_aborted(self, transaction: AbortedTxn) -> None:
+        self.aborted.append(transaction)
+        self._indexes_changed = True
+
     @property
     def largest_timestamp(self) -> int:
         """-1 if no batch has one."""
@@ -240,12 +246,20 @@ class Segment:
             return
         self._write(OFFSET_INDEX, self.offsets.to_bytes())
         self._write(TIME_INDEX, self.times.to_bytes())
-        if len(self.aborted):
-            self._write(ABORTED_INDEX, self.aborted.to_bytes())
-        else:
-            with contextlib.suppress(FileNotFoundError):
-                self._fs.remove(self.path(ABORTED_INDEX))
+        if self._aborted is not None:
+            # Few segments need this file. One that compaction wrote has it in any case: see `swap`.
+            if len(self._aborted) or self.stage:
+                self._write(ABORTED_INDEX, self._aborted.to_bytes())
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.remove(self.path(ABORTED_INDEX))
         self._indexes_changed = False
+
+    def sync(self) -> None:
+        """The content of all files. Their names are the directory's."""
+        self.file.sync()
+        for suffix in SEGMENT_SUFFIXES[:-1]:
+            sync_file(self._fs, self.path(suffix))
 
     def _write(self, suffix: str, data: bytes) -> None:
         file = self._fs.open(self.path(suffix), create=True)
@@ -281,7 +295,7 @@ class Segment:
         self._indexes_changed = True
 
     def prepare_appends(self) -> None:
-        """Make ready for the log's quick path: load what is needed, open the file, say how far the quick path may go."""
+        """Make ready for the log's quick path: load what it needs, open the file, say how far it may go."""
         self.load_indexes()
         if self.writer is None:
             self.writer = self.file.raw_writer()
@@ -310,7 +324,10 @@ class Segment:
             yield from places(self.file, start, end)
             return
         batches = places(self.file, entry.position, end)
-        first = next(batches, None)
+        try:
+            first = next(batches, None)
+        except CorruptBatchError:
+            first = None
         if first is not None and first[2] == entry.offset:
             yield first
             yield from batches
@@ -348,18 +365,34 @@ class Segment:
             self._known.clear()
         self._known[offset] = position
 
-    def find_end_offset(self) -> int | None:
-        """The offset after the last batch, by the index and the tail; None if the file does not end with a whole batch."""
-        end_offset, end = self.base_offset, 0
-        try:
-            data = self._fs.read_bytes(self.path(OFFSET_INDEX))
-            index = OffsetIndex.from_bytes(data, self.base_offset, log_size=self.size)
-            entry = index[-1] if len(index) else None
-        except (FileNotFoundError, CorruptIndexError):
-            entry = None
-        for position, size, last_offset in self._from_entry(entry, 0, self.size):
-            end_offset, end = last_offset + 1, position + size
-        return end_offset if end == self.size else None
+    def find_end_offset(self) -> int:
+        """The offset after the last batch, by the last index entry and the tail behind it.
+
+        Raises CorruptBatchError if the file does not end with a whole batch.
+        """
+        end_offset = self.base_offset
+        for _, _, last_offset in self._from_entry(self._read_last_entry(), 0, self.size):
+            end_offset = last_offset + 1
+        return end_offset
+
+    def _read_last_entry(self) -> OffsetEntry | None:
+        """The index is not loaded for it: a broker opens thousands of logs, and few are busy at once."""
+        if self._offsets is None:
+            try:
+                file = self._fs.open(self.path(OFFSET_INDEX), read_only=True)
+            except FileNotFoundError:
+                return None
+            try:
+                data = file.read(max(0, file.size - OFFSET_ENTRY_SIZE), OFFSET_ENTRY_SIZE)
+            finally:
+                file.close()
+            if not data:
+                return None
+            if data.strip(b"\0") and not file.size % OFFSET_ENTRY_SIZE:
+                with contextlib.suppress(CorruptIndexError):
+                    return OffsetIndex.from_bytes(data, self.base_offset, log_size=self.size)[-1]
+                return None
+        return self.offsets[-1] if len(self.offsets) else None
 
     # Cutting
 
