@@ -13,7 +13,7 @@ go. A batch that loses nothing is copied as it is, compressed or not. A batch wi
 
 * the last batch of a producer that the log still knows: its sequence numbers are needed after a replay of the log. If
   the last word about a producer is a marker, the marker stays whole, since its epoch fences zombies;
-* the last batch below the end of the cleaned range: it remembers how far the log went.
+* one that the caller wants to keep: the last batch of a segment remembers how far the segment went.
 """
 
 from collections.abc import Iterable, Mapping
@@ -51,32 +51,29 @@ class BatchFilter:
         newest: NewestOffsets,
         transactions: DecidedTransactions,
         producers: Mapping[int, LastWord],
-        range_end_offset: int,
         delete_retention_ms: int,
         now_ms: int,
     ) -> None:
         self._newest = newest
         self._transactions = transactions
         self._producers = producers
-        self._range_end_offset = range_end_offset
         self._new_horizon_ms = now_ms + delete_retention_ms
         self._now_ms = now_ms
         self.aborted: list[AbortedTxn] = []  # index entries to keep, of the markers passed so far
 
-    def clean(self, batch: memoryview, header: BatchHeader) -> memoryview | bytearray | None:
+    def clean(self, batch: memoryview, header: BatchHeader, *, keep_header: bool) -> memoryview | bytearray | None:
         """What is left of the batch; None if nothing is. Raises CorruptBatchError."""
         records = list(read_records(batch))
         if header.is_control:
-            return self._clean_marker(batch, header, records)
-        return self._clean_data(batch, header, records)
+            return self._clean_marker(batch, header, records, keep_header=keep_header)
+        return self._clean_data(batch, header, records, keep_header=keep_header)
 
     def _clean_marker(
-        self, batch: memoryview, header: BatchHeader, records: list[Record]
+        self, batch: memoryview, header: BatchHeader, records: list[Record], *, keep_header: bool
     ) -> memoryview | bytearray | None:
-        stays_empty = header.next_offset == self._range_end_offset
         is_last_word = self._is_last_word(header)
         if not records:  # an earlier cleaning took its record
-            return batch if is_last_word or stays_empty else None
+            return batch if is_last_word or keep_header else None
         may_go, index_entry = self._transactions.judge_marker(header, read_control_type(records[0].key))
         if index_entry is not None:
             self.aborted.append(index_entry)
@@ -87,17 +84,17 @@ class BatchFilter:
             return rebuild_batch(header, records, delete_horizon_ms=self._new_horizon_ms)
         if self._now_ms < horizon_ms:
             return batch
-        return rebuild_batch(header, []) if stays_empty else None
+        return rebuild_batch(header, []) if keep_header else None
 
     def _clean_data(
-        self, batch: memoryview, header: BatchHeader, records: list[Record]
+        self, batch: memoryview, header: BatchHeader, records: list[Record], *, keep_header: bool
     ) -> memoryview | bytearray | None:
         if self._transactions.is_aborted(header):
             kept = []
         else:
             kept = self._kept(records, header)
         if not kept:
-            if not (self._is_last_word(header) or header.next_offset == self._range_end_offset):
+            if not (keep_header or self._is_last_word(header)):
                 return None
             return rebuild_batch(header, []) if records else batch
         gets_horizon = header.delete_horizon_ms is None and any(record.value is None for record in kept)

@@ -54,7 +54,6 @@ def a_filter(
     end_offset: int = FAR,
     aborted: list[AbortedTxn] | None = None,
     producers: dict[int, LastWord] | None = None,
-    range_end_offset: int = FAR,
     now_ms: int = NOW_MS,
 ) -> BatchFilter:
     keys = NewestOffsets(start_offset=0, limit_bytes=1 << 20)
@@ -65,14 +64,13 @@ def a_filter(
         newest=keys,
         transactions=DecidedTransactions(aborted or []),
         producers=producers or {},
-        range_end_offset=range_end_offset,
         delete_retention_ms=RETENTION_MS,
         now_ms=now_ms,
     )
 
 
-def clean(cleaning: BatchFilter, data: bytearray) -> bytes | None:
-    cleaned = cleaning.clean(memoryview(data), read_header(data))
+def clean(cleaning: BatchFilter, data: bytearray, *, keep_header: bool = False) -> bytes | None:
+    cleaned = cleaning.clean(memoryview(data), read_header(data), keep_header=keep_header)
     if cleaned is None:
         return None
     verify(cleaned)
@@ -163,8 +161,8 @@ def test_the_last_batch_of_a_known_producer_stays_without_records() -> None:
     assert clean(a_filter({b"a": 99}, producers={7: LastWord(50, 2)}), bytearray(cleaned or b"")) is None
 
 
-def test_the_last_batch_of_the_cleaned_range_stays_without_records() -> None:
-    cleaned = clean(a_filter({b"a": 99}, range_end_offset=11), batch(10, (b"a", b"1")))
+def test_a_header_is_kept_without_records_when_the_caller_wants_it() -> None:
+    cleaned = clean(a_filter({b"a": 99}), batch(10, (b"a", b"1")), keep_header=True)
     assert rows(cleaned) == []
     assert header_of(cleaned).next_offset == 11
 
@@ -252,7 +250,7 @@ def test_transactions_of_several_producers_may_interleave() -> None:
 
 
 def test_an_emptied_marker_goes_unless_it_is_a_last_word() -> None:
-    emptied = bytearray(clean(a_filter(range_end_offset=13, now_ms=HORIZON_MS), _expired_marker()) or b"")
+    emptied = bytearray(clean(a_filter(now_ms=HORIZON_MS), _expired_marker(), keep_header=True) or b"")
     assert rows(emptied) == []
     assert clean(a_filter(), emptied) is None
     assert clean(a_filter(producers={9: LastWord(None, 0)}), emptied) == bytes(emptied)
@@ -266,7 +264,7 @@ def test_a_batch_that_lies_about_its_records_is_not_cleaned() -> None:
     damaged = batch(0, (b"a", b"1"))
     damaged[60] = 2  # the record count
     with pytest.raises(CorruptBatchError):
-        a_filter().clean(memoryview(damaged), read_header(damaged))
+        a_filter().clean(memoryview(damaged), read_header(damaged), keep_header=False)
 
 
 def test_the_map_of_keys_takes_the_first_batch_whatever_its_size_and_then_what_fits() -> None:
