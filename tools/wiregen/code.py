@@ -42,6 +42,14 @@ class Code:
             row = f"{row} {item}," if row else f"{item},"
         self(f"    {row}", closing)
 
+    def condition(self, keyword: str, terms: list[str]) -> None:
+        """`keyword a or b:`, in parentheses with one term per line where that is too long."""
+        line = f"{keyword} {' or '.join(terms)}:"
+        if self.depth * 4 + len(line) <= WIDTH:
+            self(line)
+        else:
+            self(f"{keyword} (", f"    {terms[0]}", *(f"    or {term}" for term in terms[1:]), "):")
+
     def targets(self, opening: str, names: list[str], closing: str) -> None:
         """`opening a, b closing` for the targets of an assignment or a loop; in parentheses where that needs several lines."""
         line = f"{opening}{', '.join(names)}{',' if len(names) == 1 else ''}{closing}"

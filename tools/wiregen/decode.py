@@ -114,10 +114,8 @@ class _Function:
         if not self.is_checked:
             description = " ".join(segment.describe(path))
             self.module.use("cut")
-            code(
-                f"if {self.end} - {here} < {segment.size}:",
-                f'    raise cut("{path}", "{description}", {here}, {self.end})',
-            )
+            lacking = f"{here} >= {self.end}" if segment.size == 1 else f"{self.end} - {here} < {segment.size}"
+            self.refuse(lacking, f'cut("{path}", "{description}", {here}, {self.end})')
         targets = [value.local for value in segment.values]
         if segment.head:
             targets.append("n" if segment.body else "t")
@@ -156,12 +154,17 @@ class _Function:
             self.sized(place, slot, following)
         return False
 
+    def beyond(self, following: Segment | None) -> str:
+        """The condition that `q`, or the run that follows there, is not within the frame."""
+        size = following.size if following else 0
+        return f"q > {self.end}" if not size else f"q >= {self.end}" if size == 1 else f"q + {size} > {self.end}"
+
     def fit(self, place: Place, slot: Slot, following: Segment | None, unit: int) -> None:
         """Set `q` behind n units, after a check that these and the following run are there."""
         path = place.path_of(slot.field)
         size = "n" if unit == 1 else f"n * {unit}"
         run = [f"{slot.field.name}:n", *(following.describe(place.path) if following else ())]
-        beyond = f"q + {following.size} > {self.end}" if following and following.size else f"q > {self.end}"
+        beyond = self.beyond(following)
         self.module.use("cut")
         description = f'"{place.path}", "{" ".join(run)}", p, {self.end}'
         if not slot.is_nullable:
@@ -175,21 +178,52 @@ class _Function:
 
     def sized(self, place: Place, slot: Slot, following: Segment | None) -> None:
         """A string, bytes, or records."""
-        path, local = place.path_of(slot.field), place.local(slot.field)
+        path, local, code = place.path_of(slot.field), place.local(slot.field), self.code
         if slot.is_compact:
-            self.rest("text_rest" if slot.field.type == "string" else "uvarint_rest", path)
-        self.fit(place, slot, following, 1)
+            function = "text_rest" if slot.field.type == "string" else "uvarint_rest"
+            self.module.use(function)
+            code("if n > 127:", f'    n, p = {function}(buffer, p, {self.end}, n, "{path}")')
+        if not slot.is_nullable:
+            self.sized_value(place, slot, following)
+        else:
+            with code.block("if n:" if slot.is_compact else "if n >= 0:"):
+                self.sized_value(place, slot, following)
+            with code.block("else:" if slot.is_compact else "elif n == -1:"):
+                code(f"{local} = None", "q = p")
+                if following and following.size:
+                    run = " ".join(following.describe(place.path))
+                    self.refuse(self.beyond(following), f'cut("{place.path}", "{run}", p, {self.end})')
+            if not slot.is_compact:
+                self.module.use("negative")
+                with code.block("else:"):
+                    code(f'raise negative(n, "{path}", p)')
+        self.here, self.is_checked = "q", True
+
+    def sized_value(self, place: Place, slot: Slot, following: Segment | None) -> None:
+        """What a length that is not null announces; `q` is behind it."""
+        path, local = place.path_of(slot.field), place.local(slot.field)
+        length = "n - 1" if slot.is_compact else "n"
+        run = " ".join([f"{slot.field.name}:n", *(following.describe(place.path) if following else ())])
+        impossible = "" if slot.is_nullable else "not n or " if slot.is_compact else "n < 0 or "
+        self.module.use("cut")
+        self.code(f"q = p + {length}")
+        self.refuse(f"{impossible}{self.beyond(following)}", f'cut("{place.path}", "{run}", p, {self.end}, {length})')
         match slot.field.type:
             case "string":
                 self.has_text = True
                 self.code(f'at = "{path}"')
-                value = "buffer[p:q].decode()"
+                hint, value = "str", "buffer[p:q].decode()"
             case "bytes":
-                value = "bytes(view[p:q])"
+                hint, value = "bytes", "bytes(view[p:q])"
             case _:
-                value = "view[p:q]"
-        self.code(f"{local} = {value} if n >= 0 else None" if slot.is_nullable else f"{local} = {value}")
-        self.here, self.is_checked = "q", True
+                hint, value = "memoryview", "view[p:q]"
+        if slot.is_nullable:
+            self.declare(local, f"{hint} | None", value)
+        else:
+            self.code(f"{local} = {value}")
+
+    def refuse(self, condition: str, error: str) -> None:
+        self.code(f"if {condition}:", f"    raise {error}")
 
     def scalars(self, place: Place, slot: Slot, following: Segment | None) -> bool:
         """An array of fixed values; the byte that follows is read along."""
@@ -210,27 +244,34 @@ class _Function:
 
     def array(self, place: Place, slot: Slot) -> None:
         """An array of strings or rows, null if it may be."""
-        path, local = place.path_of(slot.field), place.local(slot.field)
-        row = slot.row
-        size = row.minimal_size if row else 1 if slot.is_compact else 2
+        local = place.local(slot.field)
+        item = slot.row.struct.name if slot.row else "str"
+        if slot.is_nullable:
+            self.declare(local, f"list[{item}] | None", "None")
+            with self.code.block("if n:" if slot.is_compact else "if n != -1:"):
+                self.count(place, slot)
+                self.code(f"{local} = []")
+                self.items(place, slot)
+        elif slot.field.is_rare and slot.is_compact:
+            self.declare(local, f"list[{item}]", "[]")
+            with self.code.block("if n != 1:"):
+                self.count(place, slot)
+                self.items(place, slot)
+        else:
+            self.count(place, slot)
+            self.declare(local, f"list[{item}]", "[]")
+            self.items(place, slot)
+
+    def count(self, place: Place, slot: Slot) -> None:
+        """Make `n` the number of rows, after a check that so many could be there."""
+        path = place.path_of(slot.field)
+        size = slot.row.minimal_size if slot.row else 1 if slot.is_compact else 2
         if slot.is_compact:
             self.rest("uvarint_rest", path)
         self.module.use("crowded")
-        lowest = "n < 0 or " if not slot.is_nullable else "" if slot.is_compact else "n < -1 or "
-        count = "n" if size == 1 else f"n * {size}"
-        self.code(
-            f"if {lowest}{count} > {self.end} - p:",
-            f'    raise crowded(n, {size}, "{path}", p, {self.end})',
-        )
-        item = row.struct.name if row else "str"
-        if slot.is_nullable:
-            self.declare(local, f"list[{item}] | None", "None")
-            with self.code.block("if n >= 0:"):
-                self.code(f"{local} = []")
-                self.items(place, slot)
-        else:
-            self.declare(local, f"list[{item}]", "[]")
-            self.items(place, slot)
+        impossible = "" if slot.is_nullable and slot.is_compact else "n < 0 or "
+        rows = "n" if size == 1 else f"n * {size}"
+        self.refuse(f"{impossible}{rows} > {self.end} - p", f'crowded(n, {size}, "{path}", p, {self.end})')
 
     def items(self, place: Place, slot: Slot) -> None:
         if slot.row is None:
@@ -252,18 +293,18 @@ class _Function:
         name, end = slot.field.name, self.end
         size = 1 if slot.is_compact else 2
         self.has_text = True
+        self.module.use("cut")
         with self.code.block("for _ in range(n):"):
-            self.code(f"if {end} - p < {size}:", f'    raise cut("{place.path}", "{name}:{size}", p, {end})')
+            lacking = f"p >= {end}" if size == 1 else f"{end} - p < {size}"
+            self.refuse(lacking, f'cut("{place.path}", "{name}:{size}", p, {end})')
             if slot.is_compact:
                 self.code("n = buffer[p]", "p += 1")
                 self.rest("text_rest", path)
             else:
                 self.code(f"(n,) = {self.module.read('h')}(buffer, p)", "p += 2")
-            self.module.use("cut")
+            self.code("q = p + n")
+            self.refuse(f"n < 0 or q > {end}", f'cut("{place.path}", "{name}:n", p, {end}, n)')
             self.code(
-                "q = p + n",
-                f"if n < 0 or q > {end}:",
-                f'    raise cut("{place.path}", "{name}:n", p, {end}, n)',
                 f'at = "{path}"',
                 f"{local}.append(buffer[p:q].decode())",
                 "p = q",

@@ -8,7 +8,7 @@ unpacked whole, which costs less than reading attribute by attribute. Values tha
 from wiregen.code import Code, Module
 from wiregen.layout import CODES, Layout, Slot, describe_versions
 from wiregen.model import NEVER, Field, Message, snake_case
-from wiregen.plan import Names, Place, Segment, Value, join, segments
+from wiregen.plan import Names, Place, Segment, Value, join, nothing, segments
 
 
 def emit_encoder(module: Module, message: Message, layout: Layout, versions: tuple[int, ...]) -> str:
@@ -55,7 +55,32 @@ class _Function:
     def struct(self, place: Place) -> None:
         """Write a struct whose fields are in their locals."""
         self.check(place)
-        for segment in segments(place):
+        self.segments(segments(place))
+
+    def row(self, place: Place) -> None:
+        """Like `struct`; with a shorter path in flexible versions where the definition calls fields rare."""
+        layout = place.layout
+        rare = [slot for slot in layout.slots if slot.field.is_rare]
+        if not rare or not layout.is_flexible:
+            self.struct(place)
+            return
+        self.check(place)
+        # `len` rather than truth where null is not allowed: None must not pass as empty.
+        some = [place.local(slot.field) if slot.is_nullable else f"len({place.local(slot.field)})" for slot in rare]
+        self.code.condition("if", some + self.tagged(place))
+        self.code.depth += 1
+        self.segments(segments(place))
+        self.code.depth -= 1
+        with self.code.block("else:"):
+            self.segments(segments(place, is_lean=True))
+
+    def segments(self, planned: list[Segment]) -> None:
+        """Write segment by segment; the constant end of a row joins records that are empty."""
+        for index, segment in enumerate(planned):
+            tail = planned[index + 1] if index + 2 == len(planned) else None
+            if segment.place and segment.body and segment.body.field.type == "records" and tail and tail.is_constant:
+                self.records(segment.place, segment.body, segment.values, tail.values)
+                return
             self.segment(segment)
 
     def segment(self, segment: Segment) -> None:
@@ -65,7 +90,7 @@ class _Function:
             self.check(opened)
         if segment.place is None:
             if segment.values:
-                self.code(f"add({self.pack(segment.values)})")
+                self.add(segment.values)
         elif segment.body is None:
             self.tags(segment.place, segment.values)
         else:
@@ -109,43 +134,76 @@ class _Function:
             return f"{local} is not {default} and {local} != {default}"
         return f"{local} != {default}"
 
+    def tagged(self, place: Place) -> list[str]:
+        """Conditions of which one is true if the struct has tagged fields to write."""
+        return [
+            place.names.local(place.path, "unknown_tags"),
+            *(self.differs_at_first_sight(slot.field, place.local(slot.field)) for slot in place.layout.tagged),
+        ]
+
+    def differs_at_first_sight(self, field: Field, local: str) -> str:
+        """Like `differs`, but an equal copy of a default struct may pass as different: the tag writer looks closer."""
+        if field.struct and not field.is_array and field.default != "null":
+            return f"{local} is not {self.module.default(field)}"
+        text = self.differs(field, local)
+        return f"({text})" if " or " in text else text
+
     # --- runs of fixed fields
 
     def pack(self, values: list[Value], code: str = "", last: str = "") -> str:
         """The expression that packs a run, with one more value at its end."""
         codes = "".join(value.code for value in values) + code
-        names = [value.local for value in values] + ([last] if last else [])
-        return f"{self.module.write(codes)}({', '.join(names)})"
+        if set(codes) == {"x"}:
+            return _bytes("0", len(codes))
+        return f"{self.module.write(codes)}({', '.join(_arguments(values, last))})"
 
-    def counted(self, slot: Slot, values: list[Value], path: str) -> str:
-        """The expression for a run followed by the length or count `n`."""
+    def add(self, values: list[Value], code: str = "", last: str = "", then: str = "") -> None:
+        """Add a packed run, and what may stand right behind it."""
+        codes = "".join(value.code for value in values) + code
+        if not codes:
+            self.code(f"add({then})")
+        elif set(codes) == {"x"}:
+            self.code(f"add({self.pack(values, code)})")
+        else:
+            end = f") + {then})" if then else "))"
+            self.code.call(f"add({self.module.write(codes)}(", _arguments(values, last), end)
+
+    def add_counted(self, slot: Slot, values: list[Value], path: str) -> None:
+        """Add a run followed by the length or count `n`."""
         if not slot.is_compact:
-            return self.pack(values, slot.head, "n")
+            self.add(values, slot.head, "n")
+            return
         is_text = slot.field.type == "string" and not slot.field.is_array
         self.module.use("text_length" if is_text else "uvarint")
         long = f'text_length(n, "{path}")' if is_text else "uvarint(n + 1)"
         if not values:
             self.module.use("ONE_BYTE")
-            return f"ONE_BYTE[n + 1] if n < 127 else {long}"
-        return f"{self.pack(values, 'B', 'n + 1')} if n < 127 else {self.pack(values)} + {long}"
+            self.code(f"add(ONE_BYTE[n + 1] if n < 127 else {long})")
+            return
+        with self.code.block("if n < 127:"):
+            self.add(values, "B", "n + 1")
+        with self.code.block("else:"):
+            self.add(values, then=long)
 
-    def null(self, slot: Slot, values: list[Value]) -> str:
-        """The expression for a run followed by null."""
+    def add_null(self, slot: Slot, values: list[Value]) -> None:
+        """Add a run followed by null."""
+        head = "b" if slot.is_struct else slot.head
         if slot.is_compact and not slot.is_struct:
-            return self.pack(values, "x") if values else 'b"\\0"'
-        if not values:
-            return {"b": 'b"\\xff"', "h": 'b"\\xff\\xff"', "i": 'b"\\xff\\xff\\xff\\xff"'}[_head(slot)]
-        return self.pack(values, _head(slot), "-1")
+            self.add(values, "x")
+        elif not values:
+            size = {"b": 1, "h": 2, "i": 4}[head]
+            self.code(f"add({_bytes('xff', size)})")
+        else:
+            self.add(values, head, "-1")
 
     # --- what has a variable size
 
     def body(self, place: Place, slot: Slot, values: list[Value]) -> None:
-        local = place.local(slot.field)
         if not slot.is_nullable:
             self.present(place, slot, values)
             return
-        with self.code.block(f"if {local} is None:"):
-            self.code(f"add({self.null(slot, values)})")
+        with self.code.block(f"if {place.local(slot.field)} is None:"):
+            self.add_null(slot, values)
         with self.code.block("else:"):
             self.present(place, slot, values)
 
@@ -153,19 +211,31 @@ class _Function:
         local, path, code = place.local(slot.field), place.path_of(slot.field), self.code
         if slot.is_struct:
             inside = place.inside(slot)
-            code(f"add({self.pack(values, 'b', '1') if values else repr_byte(1)})")
+            self.add(values, "b", "1")
             self.unpack(inside, local)
             self.struct(inside)
         elif slot.is_scalar_array:
-            code(f"n = len({local})", f"add({self.counted(slot, values, path)})")
+            code(f"n = len({local})")
+            self.add_counted(slot, values, path)
             code(f"add({self.module.numbers(slot.field.type, method='pack')}[n](*{local}))")
         elif slot.field.is_array:
-            code(f"n = len({local})", f"add({self.counted(slot, values, path)})")
+            code(f"n = len({local})")
+            self.add_counted(slot, values, path)
             self.items(place, slot)
-        elif slot.field.type == "string":
-            code(f"body = {local}.encode()", "n = len(body)", f"add({self.counted(slot, values, path)})", "add(body)")
         else:
-            code(f"n = len({local})", f"add({self.counted(slot, values, path)})", f"add({local})")
+            is_text = slot.field.type == "string"
+            code(*((f"body = {local}.encode()", "n = len(body)") if is_text else (f"n = len({local})",)))
+            self.add_counted(slot, values, path)
+            code("add(body)" if is_text else f"add({local})")
+
+    def records(self, place: Place, slot: Slot, values: list[Value], tail: list[Value]) -> None:
+        """Records with nothing but constants behind them: where there are none, the whole is one run."""
+        local = place.local(slot.field)
+        with self.code.block(f"if {local}:"):
+            self.present(place, slot, values)
+            self.add(tail)
+        with self.code.block("else:"):
+            self.add([*values, nothing(place, slot), *tail])
 
     def items(self, place: Place, slot: Slot) -> None:
         local, path = place.local(slot.field), place.path_of(slot.field)
@@ -184,7 +254,7 @@ class _Function:
         names = self.targets(inside)
         self.code.targets("for ", names, f" in {local}:")
         self.code.depth += 1
-        self.struct(inside)
+        self.row(inside)
         self.code.depth -= 1
 
     # --- tagged fields
@@ -193,28 +263,27 @@ class _Function:
         """The tagged fields of a struct; without any, their zero count joins the run before them."""
         unknown = place.names.local(place.path, "unknown_tags")
         self.module.use("tag_section")
-        without = self.pack(values, "x") if values else 'b"\\0"'
-        before = f"{self.pack(values)} + " if values else ""
-        if not place.layout.tagged:
-            section, condition = f"tag_section({unknown})", unknown
-        else:
+        section = f"tag_section({unknown})"
+        if place.layout.tagged:
             names = [place.local(slot.field) for slot in place.layout.tagged]
-            function = emit_tag_writer(self.module, place, self.versions)
-            section = f"{function}({', '.join([*names, unknown])})"
-            conditions = [self.differs(slot.field, place.local(slot.field)) for slot in place.layout.tagged]
-            condition = " or ".join([unknown, *(f"({text})" if " or " in text else text for text in conditions)])
-        with self.code.block(f"if {condition}:"):
-            self.code(f"add({before}{section})")
+            section = f"{emit_tag_writer(self.module, place, self.versions)}({', '.join([*names, unknown])})"
+        elif not values:
+            self.code(f'add({section} if {unknown} else b"\\0")')
+            return
+        self.code.condition("if", self.tagged(place))
+        self.code.depth += 1
+        self.add(values, then=section)
+        self.code.depth -= 1
         with self.code.block("else:"):
-            self.code(f"add({without})")
+            self.add(values, "x")
 
 
-def _head(slot: Slot) -> str:
-    return "b" if slot.is_struct else slot.head
+def _bytes(escape: str, count: int) -> str:
+    return 'b"' + f"\\{escape}" * count + '"'
 
 
-def repr_byte(value: int) -> str:
-    return f'b"\\{value}"'
+def _arguments(values: list[Value], last: str) -> list[str]:
+    return [value.local for value in values if value.local] + ([last] if last else [])
 
 
 def emit_tag_writer(module: Module, place: Place, versions: str) -> str:

@@ -51,6 +51,7 @@ class Field:
     is_key: bool
     is_ignorable: bool
     is_inflexible: bool
+    is_rare: bool
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _RANGE: Final = r"\d+(?:\+|-\d+)?"
 _FIELD: Final = re.compile(
     rf"(?P<name>[a-z][a-z0-9_]*): (?P<open>\[)?(?P<type>\w+)(?P<close>\])?(?P<null>\?(?:{_RANGE})?)?"
     rf"(?: (?P<versions>{_RANGE}))?(?: tag (?P<tag>\d+))?(?: = (?P<default>\S+))?"
-    r"(?P<flags>(?: (?:key|ignorable|inflexible))*)"
+    r"(?P<flags>(?: (?:key|ignorable|inflexible|rare))*)"
 )
 _VERSIONS: Final = re.compile(
     rf"versions (?P<valid>{_RANGE})(?:, flexible (?P<flexible>{_RANGE}))?(?:, unstable (?P<unstable>\d+))?"
@@ -118,6 +118,7 @@ class _File:
             is_key="key" in match["flags"],
             is_ignorable="ignorable" in match["flags"],
             is_inflexible="inflexible" in match["flags"],
+            is_rare="rare" in match["flags"],
         )
         self._check_field(line, field)
         return field
@@ -150,6 +151,8 @@ class _File:
     def _check_field(self, line: _Line, field: Field) -> None:
         if field.nullable != NEVER and field.type in SCALARS and not field.is_array:
             self.fail(line, f"{field.type} cannot be null on the wire")
+        if field.is_rare and not field.is_array and field.nullable == NEVER:
+            self.fail(line, "only arrays and what may be null can be rare")
         match field.default:
             case None:
                 return

@@ -67,22 +67,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Value:
-    """One fixed field of a run."""
+    """One fixed part of a run: the expression that is written or the local that is read, and its struct code."""
 
-    place: Place
-    slot: Slot
-
-    @property
-    def code(self) -> str:
-        return CODES[self.slot.field.type][0]
-
-    @property
-    def size(self) -> int:
-        return CODES[self.slot.field.type][1]
-
-    @property
-    def local(self) -> str:
-        return self.place.local(self.slot.field)
+    code: str
+    size: int
+    local: str
+    path: str
 
 
 @dataclass
@@ -113,10 +103,14 @@ class Segment:
     def size(self) -> int:
         return sum(value.size for value in self.values) + {"": 0, "B": 1, "b": 1, "h": 2, "i": 4}[self.head]
 
+    @property
+    def is_constant(self) -> bool:
+        return self.place is None and not self.opened and all(value.code == "x" for value in self.values)
+
     def describe(self, path: str) -> Iterator[str]:
         """`name:size` of each value, relative to `path`, for error messages."""
         for value in self.values:
-            yield f"{_relative(value.place.path_of(value.slot.field), path)}:{value.size}"
+            yield f"{_relative(value.path, path)}:{value.size}"
         if self.place is not None:
             name = self.place.path_of(self.body.field) if self.body else join(self.place.path, "tags")
             yield f"{_relative(name, path)}:{ {'B': 1, 'b': 1, 'h': 2, 'i': 4}[self.head] }"
@@ -126,34 +120,43 @@ def _relative(name: str, path: str) -> str:
     return name.removeprefix(f"{path}.") if path else name
 
 
-def segments(place: Place) -> list[Segment]:
-    """The plan of one struct. The last segment may be empty of values, never without a use."""
+def segments(place: Place, *, is_lean: bool = False) -> list[Segment]:
+    """The plan of one struct. A lean one is for writing a flexible row whose rare and tagged fields are all empty."""
     planned: list[Segment] = [Segment()]
 
-    def end_run(at: Place, body: Slot | None) -> Segment:
+    def end_run(at: Place, body: Slot | None) -> None:
         last = planned[-1]
         last.place, last.body = at, body
         planned.append(Segment())
-        return last
 
-    def walk(at: Place) -> None:
+    def walk(at: Place, *, is_lean: bool) -> None:
         for slot in at.layout.slots:
             if slot.is_fixed:
-                planned[-1].values.append(Value(at, slot))
+                code, size = CODES[slot.field.type]
+                planned[-1].values.append(Value(code, size, at.local(slot.field), at.path_of(slot.field)))
+            elif is_lean and slot.field.is_rare:
+                planned[-1].values.append(nothing(at, slot))
             elif slot.is_struct and not slot.is_nullable:
                 inside = at.inside(slot)
                 planned[-1].opened.append(inside)
-                walk(inside)
-                if not inside.layout.is_flexible:
-                    planned[-1].complete.append(inside)
-                else:
+                walk(inside, is_lean=False)
+                if inside.layout.is_flexible:
                     planned[-2].closed.append(inside)
+                else:
+                    planned[-1].complete.append(inside)
             else:
                 end_run(at, slot)
-        if at.layout.is_flexible:
+        if at.layout.is_flexible and is_lean:
+            planned[-1].values.append(Value("x", 1, "", join(at.path, "tags")))
+        elif at.layout.is_flexible:
             end_run(at, None)
 
-    walk(place)
+    walk(place, is_lean=is_lean)
     if not planned[-1].values and not planned[-1].complete and not planned[-1].opened:
         planned.pop()
     return planned
+
+
+def nothing(at: Place, slot: Slot) -> Value:
+    """The length of a field that is null (0) or empty (1)."""
+    return Value("B", 1, f"{at.local(slot.field)} is not None" if slot.is_nullable else "1", at.path_of(slot.field))

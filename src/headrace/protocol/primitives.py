@@ -48,6 +48,8 @@ class Shapes(dict[int, Callable[..., Any]]):
 
 def uvarint_rest(buffer: Buffer, p: int, end: int, first: int, field: str) -> tuple[int, int]:
     """The value and the position behind an unsigned varint whose first byte, above 127, has been read already."""
+    if p < end and (byte := buffer[p]) < 128:
+        return first & 0x7F | byte << 7, p + 1  # two bytes: the usual length of what is not short
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         if p >= end:
@@ -148,8 +150,12 @@ ONE_BYTE: Final = tuple(bytes((value,)) for value in range(128))
 
 
 def uvarint(value: int) -> bytes:
-    if value < 128:
+    if value < 1 << 7:
         return ONE_BYTE[value]
+    if value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 1 << 21:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 0x7F | 0x80)

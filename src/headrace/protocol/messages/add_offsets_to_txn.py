@@ -101,26 +101,24 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
     """Versions 3-4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 11 > end:
-            raise cut("", "transactional_id:n producer_id:8 producer_epoch:2 group_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 11 > end:
+            raise cut("", "transactional_id:n producer_id:8 producer_epoch:2 group_id:1", p, end, n - 1)
         at = "transactional_id"
         transactional_id = buffer[p:q].decode()
         producer_id, producer_epoch, n = read_qhB(buffer, q)
         p = q + 11
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n tags:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         t = buffer[q]
@@ -147,12 +145,12 @@ def _encode_request_3(message: AddOffsetsToTxnRequest) -> list[Part]:
         add(body)
         body = group_id.encode()
         n = len(body)
-        add(write_qhB(producer_id, producer_epoch, n + 1) if n < 127 else write_qh(producer_id, producer_epoch) + text_length(n, "group_id"))
-        add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
+        if n < 127:
+            add(write_qhB(producer_id, producer_epoch, n + 1))
         else:
-            add(b"\0")
+            add(write_qh(producer_id, producer_epoch) + text_length(n, "group_id"))
+        add(body)
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -185,16 +185,15 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
     """Version 3."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "v3_and_below_transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "v3_and_below_transactional_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 11 > end:
-            raise cut("", "v3_and_below_transactional_id:n v3_and_below_producer_id:8 v3_and_below_producer_epoch:2 v3_and_below_topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 11 > end:
+            raise cut("", "v3_and_below_transactional_id:n v3_and_below_producer_id:8 v3_and_below_producer_epoch:2 v3_and_below_topics:1", p, end, n - 1)
         at = "v3_and_below_transactional_id"
         v3_and_below_transactional_id = buffer[p:q].decode()
         v3_and_below_producer_id, v3_and_below_producer_epoch, n = read_qhB(buffer, q)
@@ -206,16 +205,15 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
             raise crowded(n, 3, "v3_and_below_topics", p, end)
         v3_and_below_topics: list[AddPartitionsToTxnTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("v3_and_below_topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "v3_and_below_topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("v3_and_below_topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("v3_and_below_topics", "name:n partitions:1", p, end, n - 1)
             at = "v3_and_below_topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -224,7 +222,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
                 n, p = uvarint_rest(buffer, p, end, n, "v3_and_below_topics.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("v3_and_below_topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -232,7 +230,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
             if t:
                 tags, p = read_tags(buffer, p, end, t, "v3_and_below_topics")
             v3_and_below_topics.append(new(AddPartitionsToTxnTopic, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -264,7 +262,10 @@ def _encode_request_3(message: AddPartitionsToTxnRequest) -> list[Part]:
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "v3_and_below_transactional_id"))
         add(body)
         n = len(v3_and_below_topics)
-        add(write_qhB(v3_and_below_producer_id, v3_and_below_producer_epoch, n + 1) if n < 127 else write_qh(v3_and_below_producer_id, v3_and_below_producer_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_qhB(v3_and_below_producer_id, v3_and_below_producer_epoch, n + 1))
+        else:
+            add(write_qh(v3_and_below_producer_id, v3_and_below_producer_epoch) + uvarint(n + 1))
         for name, partitions, v3_and_below_topics_unknown_tags in v3_and_below_topics:
             body = name.encode()
             n = len(body)
@@ -273,14 +274,8 @@ def _encode_request_3(message: AddPartitionsToTxnRequest) -> list[Part]:
             n = len(partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*partitions))
-            if v3_and_below_topics_unknown_tags:
-                add(tag_section(v3_and_below_topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(v3_and_below_topics_unknown_tags) if v3_and_below_topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -290,7 +285,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
     """Versions 4-5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactions:1", p, end)
         n = buffer[p]
         p += 1
@@ -301,16 +296,15 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
             raise crowded(n, 14, "transactions", p, end)
         transactions: list[AddPartitionsToTxnTransaction] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("transactions", "transactional_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "transactions.transactional_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 12 > end:
-                raise cut("transactions", "transactional_id:n producer_id:8 producer_epoch:2 verify_only:1 topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 12 > end:
+                raise cut("transactions", "transactional_id:n producer_id:8 producer_epoch:2 verify_only:1 topics:1", p, end, n - 1)
             at = "transactions.transactional_id"
             transactional_id = buffer[p:q].decode()
             producer_id, producer_epoch, verify_only, n = read_qhtB(buffer, q)
@@ -322,16 +316,15 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
                 raise crowded(n, 3, "transactions.topics", p, end)
             topics: list[AddPartitionsToTxnTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("transactions.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "transactions.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("transactions.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("transactions.topics", "name:n partitions:1", p, end, n - 1)
                 at = "transactions.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -340,7 +333,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
                     n, p = uvarint_rest(buffer, p, end, n, "transactions.topics.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("transactions.topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -348,7 +341,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "transactions.topics")
                 topics.append(new(AddPartitionsToTxnTopic, (name, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("transactions", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -358,7 +351,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
             transactions.append(new(AddPartitionsToTxnTransaction, (
                 transactional_id, producer_id, producer_epoch, verify_only, topics, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -397,7 +390,10 @@ def _encode_request_4(message: AddPartitionsToTxnRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactions.transactional_id"))
             add(body)
             n = len(topics)
-            add(write_qhtB(producer_id, producer_epoch, verify_only, n + 1) if n < 127 else write_qht(producer_id, producer_epoch, verify_only) + uvarint(n + 1))
+            if n < 127:
+                add(write_qhtB(producer_id, producer_epoch, verify_only, n + 1))
+            else:
+                add(write_qht(producer_id, producer_epoch, verify_only) + uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
@@ -406,18 +402,9 @@ def _encode_request_4(message: AddPartitionsToTxnRequest) -> list[Part]:
                 n = len(partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partitions))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if transactions_unknown_tags:
-                add(tag_section(transactions_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(transactions_unknown_tags) if transactions_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -505,16 +492,15 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
             raise crowded(n, 3, "results_by_topic_v3_and_below", p, end)
         results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results_by_topic_v3_and_below", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results_by_topic_v3_and_below.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results_by_topic_v3_and_below", "name:n results_by_partition:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results_by_topic_v3_and_below", "name:n results_by_partition:1", p, end, n - 1)
             at = "results_by_topic_v3_and_below.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -544,7 +530,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
                     results_by_partition.append(new(AddPartitionsToTxnPartitionResult, (
                         partition_index, partition_error_code, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results_by_topic_v3_and_below", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -552,7 +538,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results_by_topic_v3_and_below")
             results_by_topic_v3_and_below.append(new(AddPartitionsToTxnTopicResult, (name, results_by_partition, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -575,7 +561,10 @@ def _encode_response_3(message: AddPartitionsToTxnResponse) -> list[Part]:
         if results_by_transaction:
             raise absent("results_by_transaction", "version 3")
         n = len(results_by_topic_v3_and_below)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, results_by_partition, results_by_topic_v3_and_below_unknown_tags in results_by_topic_v3_and_below:
             body = name.encode()
             n = len(body)
@@ -588,14 +577,8 @@ def _encode_response_3(message: AddPartitionsToTxnResponse) -> list[Part]:
                     add(write_ih(partition_index, partition_error_code) + tag_section(results_by_partition_unknown_tags))
                 else:
                     add(write_ihx(partition_index, partition_error_code))
-            if results_by_topic_v3_and_below_unknown_tags:
-                add(tag_section(results_by_topic_v3_and_below_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_by_topic_v3_and_below_unknown_tags) if results_by_topic_v3_and_below_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -616,16 +599,15 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
             raise crowded(n, 3, "results_by_transaction", p, end)
         results_by_transaction: list[AddPartitionsToTxnResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results_by_transaction", "transactional_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results_by_transaction.transactional_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results_by_transaction", "transactional_id:n topic_results:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results_by_transaction", "transactional_id:n topic_results:1", p, end, n - 1)
             at = "results_by_transaction.transactional_id"
             transactional_id = buffer[p:q].decode()
             n = buffer[q]
@@ -637,16 +619,15 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
                 raise crowded(n, 3, "results_by_transaction.topic_results", p, end)
             topic_results: list[AddPartitionsToTxnTopicResult] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("results_by_transaction.topic_results", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results_by_transaction.topic_results.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("results_by_transaction.topic_results", "name:n results_by_partition:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("results_by_transaction.topic_results", "name:n results_by_partition:1", p, end, n - 1)
                 at = "results_by_transaction.topic_results.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -676,7 +657,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
                         results_by_partition.append(new(AddPartitionsToTxnPartitionResult, (
                             partition_index, partition_error_code, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("results_by_transaction.topic_results", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -684,7 +665,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "results_by_transaction.topic_results")
                 topic_results.append(new(AddPartitionsToTxnTopicResult, (name, results_by_partition, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results_by_transaction", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -692,7 +673,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results_by_transaction")
             results_by_transaction.append(new(AddPartitionsToTxnResult, (transactional_id, topic_results, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -715,7 +696,10 @@ def _encode_response_4(message: AddPartitionsToTxnResponse) -> list[Part]:
         if results_by_topic_v3_and_below:
             raise absent("results_by_topic_v3_and_below", "versions 4-5")
         n = len(results_by_transaction)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for transactional_id, topic_results, results_by_transaction_unknown_tags in results_by_transaction:
             body = transactional_id.encode()
             n = len(body)
@@ -735,18 +719,9 @@ def _encode_response_4(message: AddPartitionsToTxnResponse) -> list[Part]:
                         add(write_ih(partition_index, partition_error_code) + tag_section(results_by_partition_unknown_tags))
                     else:
                         add(write_ihx(partition_index, partition_error_code))
-                if topic_results_unknown_tags:
-                    add(tag_section(topic_results_unknown_tags))
-                else:
-                    add(b"\0")
-            if results_by_transaction_unknown_tags:
-                add(tag_section(results_by_transaction_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topic_results_unknown_tags) if topic_results_unknown_tags else b"\0")
+            add(tag_section(results_by_transaction_unknown_tags) if results_by_transaction_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

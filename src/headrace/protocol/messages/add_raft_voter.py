@@ -69,18 +69,23 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 25 > end:
-            raise cut("", "cluster_id:n timeout_ms:4 voter_id:4 voter_directory_id:16 listeners:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 25 > end:
+                raise cut("", "cluster_id:n timeout_ms:4 voter_id:4 voter_directory_id:16 listeners:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 25 > end:
+                raise cut("", "timeout_ms:4 voter_id:4 voter_directory_id:16 listeners:1", p, end)
         timeout_ms, voter_id, voter_directory_id, n = read_ii16sB(buffer, q)
         p = q + 25
         if n > 127:
@@ -90,26 +95,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
             raise crowded(n, 5, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("listeners", "host:n port:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("listeners", "host:n port:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, t = read_HB(buffer, q)
@@ -118,7 +121,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
             if t:
                 tags, p = read_tags(buffer, p, end, t, "listeners")
             listeners.append(new(Listener, (name, host, port, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -150,7 +153,10 @@ def _encode_request_0(message: AddRaftVoterRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(listeners)
-        add(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1) if n < 127 else write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
+        else:
+            add(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
         for name, host, port, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -164,10 +170,7 @@ def _encode_request_0(message: AddRaftVoterRequest) -> list[Part]:
                 add(write_H(port) + tag_section(listeners_unknown_tags))
             else:
                 add(write_Hx(port))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -177,18 +180,23 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 25 > end:
-            raise cut("", "cluster_id:n timeout_ms:4 voter_id:4 voter_directory_id:16 listeners:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 25 > end:
+                raise cut("", "cluster_id:n timeout_ms:4 voter_id:4 voter_directory_id:16 listeners:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 25 > end:
+                raise cut("", "timeout_ms:4 voter_id:4 voter_directory_id:16 listeners:1", p, end)
         timeout_ms, voter_id, voter_directory_id, n = read_ii16sB(buffer, q)
         p = q + 25
         if n > 127:
@@ -198,26 +206,24 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
             raise crowded(n, 5, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("listeners", "host:n port:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("listeners", "host:n port:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, t = read_HB(buffer, q)
@@ -258,7 +264,10 @@ def _encode_request_1(message: AddRaftVoterRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(listeners)
-        add(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1) if n < 127 else write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
+        else:
+            add(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
         for name, host, port, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -291,12 +300,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n tags:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n tags:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -320,12 +334,12 @@ def _encode_response_0(message: AddRaftVoterResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -117,13 +117,17 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 entity_type = buffer[p:q].decode()
                 (n,) = read_h(buffer, q)
                 p = q + 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("entries.entity", "entity_name:n", p, end, n)
+                    at = "entries.entity.entity_name"
+                    entity_name: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    entity_name = None
+                    q = p
+                else:
                     raise negative(n, "entries.entity.entity_name", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("entries.entity", "entity_name:n", p, end, q - p)
-                at = "entries.entity.entity_name"
-                entity_name = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 entity.append(new(EntityData, (entity_type, entity_name, ())))
             if end - p < 4:
@@ -147,7 +151,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 p = q + 9
                 ops.append(new(OpData, (key, value, remove, ())))
             entries.append(new(EntryData, (entity, ops, ())))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "validate_only:1", p, end)
         (validate_only,) = read_t(buffer, p)
         p += 1
@@ -207,7 +211,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "entries:1", p, end)
         n = buffer[p]
         p += 1
@@ -218,7 +222,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             raise crowded(n, 3, "entries", p, end)
         entries: list[EntryData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("entries", "entity:1", p, end)
             n = buffer[p]
             p += 1
@@ -229,35 +233,39 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 raise crowded(n, 3, "entries.entity", p, end)
             entity: list[EntityData] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("entries.entity", "entity_type:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "entries.entity.entity_type")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("entries.entity", "entity_type:n entity_name:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("entries.entity", "entity_type:n entity_name:1", p, end, n - 1)
                 at = "entries.entity.entity_type"
                 entity_type = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "entries.entity.entity_name")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("entries.entity", "entity_name:n tags:1", p, end, q - p)
-                at = "entries.entity.entity_name"
-                entity_name = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("entries.entity", "entity_name:n tags:1", p, end, n - 1)
+                    at = "entries.entity.entity_name"
+                    entity_name: str | None = buffer[p:q].decode()
+                else:
+                    entity_name = None
+                    q = p
+                    if q >= end:
+                        raise cut("entries.entity", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "entries.entity")
                 entity.append(new(EntityData, (entity_type, entity_name, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("entries", "ops:1", p, end)
             n = buffer[p]
             p += 1
@@ -268,16 +276,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 raise crowded(n, 11, "entries.ops", p, end)
             ops: list[OpData] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("entries.ops", "key:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "entries.ops.key")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 10 > end:
-                    raise cut("entries.ops", "key:n value:8 remove:1 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 10 > end:
+                    raise cut("entries.ops", "key:n value:8 remove:1 tags:1", p, end, n - 1)
                 at = "entries.ops.key"
                 key = buffer[p:q].decode()
                 value, remove, t = read_dtB(buffer, q)
@@ -286,7 +293,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "entries.ops")
                 ops.append(new(OpData, (key, value, remove, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("entries", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -331,10 +338,7 @@ def _encode_request_1(message: AlterClientQuotasRequest) -> list[Part]:
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
                     add(body)
-                if entity_unknown_tags:
-                    add(tag_section(entity_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
             n = len(ops)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for key, value, remove, ops_unknown_tags in ops:
@@ -346,10 +350,7 @@ def _encode_request_1(message: AlterClientQuotasRequest) -> list[Part]:
                     add(write_dt(value, remove) + tag_section(ops_unknown_tags))
                 else:
                     add(write_dtx(value, remove))
-            if entries_unknown_tags:
-                add(tag_section(entries_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(validate_only) + tag_section(unknown_tags))
         else:
@@ -374,13 +375,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 raise cut("entries", "error_code:2 error_message:2", p, end)
             error_code, n = read_hh(buffer, p)
             p += 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 4 > end:
+                    raise cut("entries", "error_message:n entity:4", p, end, n)
+                at = "entries.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+                if q + 4 > end:
+                    raise cut("entries", "entity:4", p, end)
+            else:
                 raise negative(n, "entries.error_message", p)
-            q = p + n if n > 0 else p
-            if q + 4 > end:
-                raise cut("entries", "error_message:n entity:4", p, end, q - p)
-            at = "entries.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             (n,) = read_i(buffer, q)
             p = q + 4
             if n < 0 or n * 4 > end - p:
@@ -398,13 +405,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 entity_type = buffer[p:q].decode()
                 (n,) = read_h(buffer, q)
                 p = q + 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("entries.entity", "entity_name:n", p, end, n)
+                    at = "entries.entity.entity_name"
+                    entity_name: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    entity_name = None
+                    q = p
+                else:
                     raise negative(n, "entries.entity.entity_name", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("entries.entity", "entity_name:n", p, end, q - p)
-                at = "entries.entity.entity_name"
-                entity_name = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 entity.append(new(EntityData, (entity_type, entity_name, ())))
             entries.append(new(ResponseEntryData, (error_code, error_message, entity, ())))
@@ -477,12 +488,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "entries.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("entries", "error_message:n entity:1", p, end, q - p)
-            at = "entries.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("entries", "error_message:n entity:1", p, end, n - 1)
+                at = "entries.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("entries", "entity:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
@@ -492,35 +508,39 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 raise crowded(n, 3, "entries.entity", p, end)
             entity: list[EntityData] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("entries.entity", "entity_type:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "entries.entity.entity_type")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("entries.entity", "entity_type:n entity_name:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("entries.entity", "entity_type:n entity_name:1", p, end, n - 1)
                 at = "entries.entity.entity_type"
                 entity_type = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "entries.entity.entity_name")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("entries.entity", "entity_name:n tags:1", p, end, q - p)
-                at = "entries.entity.entity_name"
-                entity_name = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("entries.entity", "entity_name:n tags:1", p, end, n - 1)
+                    at = "entries.entity.entity_name"
+                    entity_name: str | None = buffer[p:q].decode()
+                else:
+                    entity_name = None
+                    q = p
+                    if q >= end:
+                        raise cut("entries.entity", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "entries.entity")
                 entity.append(new(EntityData, (entity_type, entity_name, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("entries", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -528,7 +548,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             if t:
                 tags, p = read_tags(buffer, p, end, t, "entries")
             entries.append(new(ResponseEntryData, (error_code, error_message, entity, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -549,14 +569,20 @@ def _encode_response_1(message: AlterClientQuotasResponse) -> list[Part]:
     try:
         throttle_time_ms, entries, unknown_tags = message
         n = len(entries)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, entity, entries_unknown_tags in entries:
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "entries.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "entries.error_message"))
                 add(body)
             n = len(entity)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -572,18 +598,9 @@ def _encode_response_1(message: AlterClientQuotasResponse) -> list[Part]:
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
                     add(body)
-                if entity_unknown_tags:
-                    add(tag_section(entity_unknown_tags))
-                else:
-                    add(b"\0")
-            if entries_unknown_tags:
-                add(tag_section(entries_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
+            add(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -120,17 +120,21 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 name = buffer[p:q].decode()
                 (n,) = read_h(buffer, q)
                 p = q + 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("resources.configs", "value:n", p, end, n)
+                    at = "resources.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    value = None
+                    q = p
+                else:
                     raise negative(n, "resources.configs.value", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("resources.configs", "value:n", p, end, q - p)
-                at = "resources.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 configs.append(new(AlterableConfig, (name, value, ())))
             resources.append(new(AlterConfigsResource, (resource_type, resource_name, configs, ())))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "validate_only:1", p, end)
         (validate_only,) = read_t(buffer, p)
         p += 1
@@ -184,7 +188,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "resources:1", p, end)
         n = buffer[p]
         p += 1
@@ -201,10 +205,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             p += 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "resources.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("resources", "resource_name:n configs:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("resources", "resource_name:n configs:1", p, end, n - 1)
             at = "resources.resource_name"
             resource_name = buffer[p:q].decode()
             n = buffer[q]
@@ -216,35 +219,39 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 raise crowded(n, 3, "resources.configs", p, end)
             configs: list[AlterableConfig] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("resources.configs", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "resources.configs.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("resources.configs", "name:n value:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("resources.configs", "name:n value:1", p, end, n - 1)
                 at = "resources.configs.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "resources.configs.value")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("resources.configs", "value:n tags:1", p, end, q - p)
-                at = "resources.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("resources.configs", "value:n tags:1", p, end, n - 1)
+                    at = "resources.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                else:
+                    value = None
+                    q = p
+                    if q >= end:
+                        raise cut("resources.configs", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "resources.configs")
                 configs.append(new(AlterableConfig, (name, value, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("resources", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -277,7 +284,10 @@ def _encode_request_2(message: AlterConfigsRequest) -> list[Part]:
         for resource_type, resource_name, configs, resources_unknown_tags in resources:
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "resources.resource_name"))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
+            else:
+                add(write_b(resource_type) + text_length(n, "resources.resource_name"))
             add(body)
             n = len(configs)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -293,14 +303,8 @@ def _encode_request_2(message: AlterConfigsRequest) -> list[Part]:
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.configs.value"))
                     add(body)
-                if configs_unknown_tags:
-                    add(tag_section(configs_unknown_tags))
-                else:
-                    add(b"\0")
-            if resources_unknown_tags:
-                add(tag_section(resources_unknown_tags))
-            else:
-                add(b"\0")
+                add(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
+            add(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(validate_only) + tag_section(unknown_tags))
         else:
@@ -325,13 +329,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 raise cut("responses", "error_code:2 error_message:2", p, end)
             error_code, n = read_hh(buffer, p)
             p += 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 3 > end:
+                    raise cut("responses", "error_message:n resource_type:1 resource_name:2", p, end, n)
+                at = "responses.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+                if q + 3 > end:
+                    raise cut("responses", "resource_type:1 resource_name:2", p, end)
+            else:
                 raise negative(n, "responses.error_message", p)
-            q = p + n if n > 0 else p
-            if q + 3 > end:
-                raise cut("responses", "error_message:n resource_type:1 resource_name:2", p, end, q - p)
-            at = "responses.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             resource_type, n = read_bh(buffer, q)
             p = q + 3
             q = p + n
@@ -398,20 +408,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("responses", "error_message:n resource_type:1 resource_name:1", p, end, q - p)
-            at = "responses.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 2 > end:
+                    raise cut("responses", "error_message:n resource_type:1 resource_name:1", p, end, n - 1)
+                at = "responses.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q + 2 > end:
+                    raise cut("responses", "resource_type:1 resource_name:1", p, end)
             resource_type, n = read_bB(buffer, q)
             p = q + 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("responses", "resource_name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("responses", "resource_name:n tags:1", p, end, n - 1)
             at = "responses.resource_name"
             resource_name = buffer[p:q].decode()
             t = buffer[q]
@@ -420,7 +434,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(AlterConfigsResourceResponse, (error_code, error_message, resource_type, resource_name, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -441,27 +455,30 @@ def _encode_response_2(message: AlterConfigsResponse) -> list[Part]:
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, resource_type, resource_name, responses_unknown_tags in responses:
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "responses.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "responses.error_message"))
                 add(body)
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "responses.resource_name"))
-            add(body)
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_b(resource_type) + text_length(n, "responses.resource_name"))
+            add(body)
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

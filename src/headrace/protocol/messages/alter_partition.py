@@ -156,7 +156,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             partitions.append(new(PartitionData, (
                 partition_index, leader_epoch, new_isr, (), leader_recovery_state, partition_epoch, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("topics", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -164,7 +164,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
         if t:
             tags, p = read_tags(buffer, p, end, t, "topics")
         topics.append(new(TopicData, (topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -183,12 +183,18 @@ def _encode_request_2(message: AlterPartitionRequest) -> list[Part]:
     try:
         broker_id, broker_epoch, topics, unknown_tags = message
         n = len(topics)
-        add(write_iqB(broker_id, broker_epoch, n + 1) if n < 127 else write_iq(broker_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iqB(broker_id, broker_epoch, n + 1))
+        else:
+            add(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
                 partitions_unknown_tags,
@@ -196,20 +202,17 @@ def _encode_request_2(message: AlterPartitionRequest) -> list[Part]:
                 if new_isr_with_epochs:
                     raise absent("topics.partitions.new_isr_with_epochs", "version 2")
                 n = len(new_isr)
-                add(write_iiB(partition_index, leader_epoch, n + 1) if n < 127 else write_ii(partition_index, leader_epoch) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iiB(partition_index, leader_epoch, n + 1))
+                else:
+                    add(write_ii(partition_index, leader_epoch) + uvarint(n + 1))
                 add(write_int32s[n](*new_isr))
                 if partitions_unknown_tags:
                     add(write_bi(leader_recovery_state, partition_epoch) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_bix(leader_recovery_state, partition_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -279,7 +282,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             partitions.append(new(PartitionData, (
                 partition_index, leader_epoch, (), new_isr_with_epochs, leader_recovery_state, partition_epoch, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("topics", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -287,7 +290,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
         if t:
             tags, p = read_tags(buffer, p, end, t, "topics")
         topics.append(new(TopicData, (topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -306,12 +309,18 @@ def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
     try:
         broker_id, broker_epoch, topics, unknown_tags = message
         n = len(topics)
-        add(write_iqB(broker_id, broker_epoch, n + 1) if n < 127 else write_iq(broker_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iqB(broker_id, broker_epoch, n + 1))
+        else:
+            add(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
                 partitions_unknown_tags,
@@ -319,26 +328,25 @@ def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
                 if new_isr:
                     raise absent("topics.partitions.new_isr", "version 3")
                 n = len(new_isr_with_epochs)
-                add(write_iiB(partition_index, leader_epoch, n + 1) if n < 127 else write_ii(partition_index, leader_epoch) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iiB(partition_index, leader_epoch, n + 1))
+                else:
+                    add(write_ii(partition_index, leader_epoch) + uvarint(n + 1))
                 for (
                     new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch, new_isr_with_epochs_unknown_tags,
                 ) in new_isr_with_epochs:
                     if new_isr_with_epochs_unknown_tags:
-                        add(write_iq(new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch) + tag_section(new_isr_with_epochs_unknown_tags))
+                        add(write_iq(
+                            new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch,
+                        ) + tag_section(new_isr_with_epochs_unknown_tags))
                     else:
                         add(write_iqx(new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch))
                 if partitions_unknown_tags:
                     add(write_bi(leader_recovery_state, partition_epoch) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_bix(leader_recovery_state, partition_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -389,7 +397,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 partition_index, partitions_error_code, leader_id, leader_epoch, isr, leader_recovery_state,
                 partition_epoch, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("topics", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -397,7 +405,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
         if t:
             tags, p = read_tags(buffer, p, end, t, "topics")
         topics.append(new(ResponseTopicData, (topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -416,31 +424,34 @@ def _encode_response_2(message: AlterPartitionResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, topics, unknown_tags = message
         n = len(topics)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, leader_id, leader_epoch, isr, leader_recovery_state, partition_epoch,
                 partitions_unknown_tags,
             ) in partitions:
                 n = len(isr)
-                add(write_ihiiB(partition_index, partitions_error_code, leader_id, leader_epoch, n + 1) if n < 127 else write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch) + uvarint(n + 1))
+                if n < 127:
+                    add(write_ihiiB(partition_index, partitions_error_code, leader_id, leader_epoch, n + 1))
+                else:
+                    add(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch) + uvarint(n + 1))
                 add(write_int32s[n](*isr))
                 if partitions_unknown_tags:
                     add(write_bi(leader_recovery_state, partition_epoch) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_bix(leader_recovery_state, partition_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

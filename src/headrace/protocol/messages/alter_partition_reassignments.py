@@ -101,16 +101,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             raise crowded(n, 3, "topics", p, end)
         topics: list[ReassignableTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -130,7 +129,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replicas")
                 n -= 1
                 q = p + n * 4 if n > 0 else p
-                if q + 1 > end:
+                if q >= end:
                     raise cut("topics.partitions", "replicas:n tags:1", p, end, q - p)
                 replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
                 t = buffer[q]
@@ -139,7 +138,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(ReassignablePartition, (partition_index, replicas, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -147,7 +146,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ReassignableTopic, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -170,7 +169,10 @@ def _encode_request_0(message: AlterPartitionReassignmentsRequest) -> list[Part]
         if not allow_replication_factor_change:
             raise absent("allow_replication_factor_change", "version 0")
         n = len(topics)
-        add(write_iB(timeout_ms, n + 1) if n < 127 else write_i(timeout_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(timeout_ms, n + 1))
+        else:
+            add(write_i(timeout_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -183,20 +185,14 @@ def _encode_request_0(message: AlterPartitionReassignmentsRequest) -> list[Part]
                     add(write_ix(partition_index))
                 else:
                     n = len(replicas)
-                    add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
+                    if n < 127:
+                        add(write_iB(partition_index, n + 1))
+                    else:
+                        add(write_i(partition_index) + uvarint(n + 1))
                     add(write_int32s[n](*replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -217,16 +213,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             raise crowded(n, 3, "topics", p, end)
         topics: list[ReassignableTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -246,7 +241,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replicas")
                 n -= 1
                 q = p + n * 4 if n > 0 else p
-                if q + 1 > end:
+                if q >= end:
                     raise cut("topics.partitions", "replicas:n tags:1", p, end, q - p)
                 replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
                 t = buffer[q]
@@ -255,7 +250,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(ReassignablePartition, (partition_index, replicas, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -263,7 +258,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ReassignableTopic, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -284,7 +279,10 @@ def _encode_request_1(message: AlterPartitionReassignmentsRequest) -> list[Part]
     try:
         timeout_ms, allow_replication_factor_change, topics, unknown_tags = message
         n = len(topics)
-        add(write_itB(timeout_ms, allow_replication_factor_change, n + 1) if n < 127 else write_it(timeout_ms, allow_replication_factor_change) + uvarint(n + 1))
+        if n < 127:
+            add(write_itB(timeout_ms, allow_replication_factor_change, n + 1))
+        else:
+            add(write_it(timeout_ms, allow_replication_factor_change) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -297,20 +295,14 @@ def _encode_request_1(message: AlterPartitionReassignmentsRequest) -> list[Part]
                     add(write_ix(partition_index))
                 else:
                     n = len(replicas)
-                    add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
+                    if n < 127:
+                        add(write_iB(partition_index, n + 1))
+                    else:
+                        add(write_i(partition_index) + uvarint(n + 1))
                     add(write_int32s[n](*replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -326,12 +318,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n responses:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n responses:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "responses:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -341,16 +338,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             raise crowded(n, 3, "responses", p, end)
         responses: list[ReassignableTopicResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("responses", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("responses", "name:n partitions:1", p, end, n - 1)
             at = "responses.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -368,12 +364,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("responses.partitions", "error_message:n tags:1", p, end, q - p)
-                at = "responses.partitions.error_message"
-                partitions_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("responses.partitions", "error_message:n tags:1", p, end, n - 1)
+                    at = "responses.partitions.error_message"
+                    partitions_error_message: str | None = buffer[p:q].decode()
+                else:
+                    partitions_error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("responses.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -382,7 +383,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 partitions.append(new(ReassignablePartitionResponse, (
                     partition_index, partitions_error_code, partitions_error_message, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -390,7 +391,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(ReassignableTopicResponse, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -415,7 +416,10 @@ def _encode_response_0(message: AlterPartitionReassignmentsResponse) -> list[Par
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(responses)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -432,20 +436,16 @@ def _encode_response_0(message: AlterPartitionReassignmentsResponse) -> list[Par
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition_index, partitions_error_code, n + 1) if n < 127 else write_ih(partition_index, partitions_error_code) + text_length(n, "responses.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                    else:
+                        add(write_ih(
+                            partition_index, partitions_error_code,
+                        ) + text_length(n, "responses.partitions.error_message"))
                     add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -461,12 +461,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
         p += 8
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n responses:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n responses:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "responses:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -476,16 +481,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             raise crowded(n, 3, "responses", p, end)
         responses: list[ReassignableTopicResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("responses", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("responses", "name:n partitions:1", p, end, n - 1)
             at = "responses.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -503,12 +507,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("responses.partitions", "error_message:n tags:1", p, end, q - p)
-                at = "responses.partitions.error_message"
-                partitions_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("responses.partitions", "error_message:n tags:1", p, end, n - 1)
+                    at = "responses.partitions.error_message"
+                    partitions_error_message: str | None = buffer[p:q].decode()
+                else:
+                    partitions_error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("responses.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -517,7 +526,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 partitions.append(new(ReassignablePartitionResponse, (
                     partition_index, partitions_error_code, partitions_error_message, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -525,7 +534,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(ReassignableTopicResponse, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -552,7 +561,10 @@ def _encode_response_1(message: AlterPartitionReassignmentsResponse) -> list[Par
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ithB(throttle_time_ms, allow_replication_factor_change, error_code, n + 1) if n < 127 else write_ith(throttle_time_ms, allow_replication_factor_change, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ithB(throttle_time_ms, allow_replication_factor_change, error_code, n + 1))
+            else:
+                add(write_ith(throttle_time_ms, allow_replication_factor_change, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(responses)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -569,20 +581,16 @@ def _encode_response_1(message: AlterPartitionReassignmentsResponse) -> list[Par
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition_index, partitions_error_code, n + 1) if n < 127 else write_ih(partition_index, partitions_error_code) + text_length(n, "responses.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                    else:
+                        add(write_ih(
+                            partition_index, partitions_error_code,
+                        ) + text_length(n, "responses.partitions.error_message"))
                     add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

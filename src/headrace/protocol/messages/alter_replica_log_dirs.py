@@ -168,7 +168,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "dirs:1", p, end)
         n = buffer[p]
         p += 1
@@ -179,16 +179,15 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             raise crowded(n, 3, "dirs", p, end)
         dirs: list[AlterReplicaLogDir] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("dirs", "path:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "dirs.path")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("dirs", "path:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("dirs", "path:n topics:1", p, end, n - 1)
             at = "dirs.path"
             path = buffer[p:q].decode()
             n = buffer[q]
@@ -200,16 +199,15 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 raise crowded(n, 3, "dirs.topics", p, end)
             topics: list[AlterReplicaLogDirTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("dirs.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "dirs.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("dirs.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("dirs.topics", "name:n partitions:1", p, end, n - 1)
                 at = "dirs.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -218,7 +216,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                     n, p = uvarint_rest(buffer, p, end, n, "dirs.topics.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("dirs.topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -226,7 +224,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "dirs.topics")
                 topics.append(new(AlterReplicaLogDirTopic, (name, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("dirs", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -234,7 +232,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             if t:
                 tags, p = read_tags(buffer, p, end, t, "dirs")
             dirs.append(new(AlterReplicaLogDir, (path, topics, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -271,18 +269,9 @@ def _encode_request_2(message: AlterReplicaLogDirsRequest) -> list[Part]:
                 n = len(partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partitions))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if dirs_unknown_tags:
-                add(tag_section(dirs_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(dirs_unknown_tags) if dirs_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -368,16 +357,15 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             raise crowded(n, 3, "results", p, end)
         results: list[AlterReplicaLogDirTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results", "topic_name:n partitions:1", p, end, n - 1)
             at = "results.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -403,7 +391,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "results.partitions")
                     partitions.append(new(AlterReplicaLogDirPartitionResult, (partition_index, error_code, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -411,7 +399,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(AlterReplicaLogDirTopicResult, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -432,7 +420,10 @@ def _encode_response_2(message: AlterReplicaLogDirsResponse) -> list[Part]:
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for topic_name, partitions, results_unknown_tags in results:
             body = topic_name.encode()
             n = len(body)
@@ -445,14 +436,8 @@ def _encode_response_2(message: AlterReplicaLogDirsResponse) -> list[Part]:
                     add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihx(partition_index, error_code))
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

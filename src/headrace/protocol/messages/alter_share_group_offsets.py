@@ -82,16 +82,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -103,16 +102,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             raise crowded(n, 3, "topics", p, end)
         topics: list[AlterShareGroupOffsetsRequestTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -138,7 +136,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(AlterShareGroupOffsetsRequestPartition, (partition_index, start_offset, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -146,7 +144,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(AlterShareGroupOffsetsRequestTopic, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -184,14 +182,8 @@ def _encode_request_0(message: AlterShareGroupOffsetsRequest) -> list[Part]:
                     add(write_iq(partition_index, start_offset) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iqx(partition_index, start_offset))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -207,12 +199,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n responses:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n responses:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "responses:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -222,16 +219,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             raise crowded(n, 19, "responses", p, end)
         responses: list[AlterShareGroupOffsetsResponseTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 17 > end:
-                raise cut("responses", "topic_name:n topic_id:16 partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 17 > end:
+                raise cut("responses", "topic_name:n topic_id:16 partitions:1", p, end, n - 1)
             at = "responses.topic_name"
             topic_name = buffer[p:q].decode()
             topic_id, n = read_16sB(buffer, q)
@@ -249,12 +245,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("responses.partitions", "error_message:n tags:1", p, end, q - p)
-                at = "responses.partitions.error_message"
-                partitions_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("responses.partitions", "error_message:n tags:1", p, end, n - 1)
+                    at = "responses.partitions.error_message"
+                    partitions_error_message: str | None = buffer[p:q].decode()
+                else:
+                    partitions_error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("responses.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -263,7 +264,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
                 partitions.append(new(AlterShareGroupOffsetsResponsePartition, (
                     partition_index, partitions_error_code, partitions_error_message, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -271,7 +272,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(AlterShareGroupOffsetsResponseTopic, (topic_name, topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -296,7 +297,10 @@ def _encode_response_0(message: AlterShareGroupOffsetsResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(responses)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -308,27 +312,26 @@ def _encode_response_0(message: AlterShareGroupOffsetsResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.topic_name"))
             add(body)
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags in partitions:
                 if partitions_error_message is None:
                     add(write_ihx(partition_index, partitions_error_code))
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition_index, partitions_error_code, n + 1) if n < 127 else write_ih(partition_index, partitions_error_code) + text_length(n, "responses.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                    else:
+                        add(write_ih(
+                            partition_index, partitions_error_code,
+                        ) + text_length(n, "responses.partitions.error_message"))
                     add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

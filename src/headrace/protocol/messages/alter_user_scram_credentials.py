@@ -77,7 +77,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "deletions:1", p, end)
         n = buffer[p]
         p += 1
@@ -88,16 +88,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             raise crowded(n, 3, "deletions", p, end)
         deletions: list[ScramCredentialDeletion] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("deletions", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "deletions.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 2 > end:
-                raise cut("deletions", "name:n mechanism:1 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 2 > end:
+                raise cut("deletions", "name:n mechanism:1 tags:1", p, end, n - 1)
             at = "deletions.name"
             name = buffer[p:q].decode()
             mechanism, t = read_bB(buffer, q)
@@ -106,7 +105,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             if t:
                 tags, p = read_tags(buffer, p, end, t, "deletions")
             deletions.append(new(ScramCredentialDeletion, (name, mechanism, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "upsertions:1", p, end)
         n = buffer[p]
         p += 1
@@ -117,35 +116,32 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             raise crowded(n, 9, "upsertions", p, end)
         upsertions: list[ScramCredentialUpsertion] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("upsertions", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "upsertions.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 6 > end:
-                raise cut("upsertions", "name:n mechanism:1 iterations:4 salt:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 6 > end:
+                raise cut("upsertions", "name:n mechanism:1 iterations:4 salt:1", p, end, n - 1)
             at = "upsertions.name"
             upsertions_name = buffer[p:q].decode()
             upsertions_mechanism, iterations, n = read_biB(buffer, q)
             p = q + 6
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "upsertions.salt")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("upsertions", "salt:n salted_password:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("upsertions", "salt:n salted_password:1", p, end, n - 1)
             salt = bytes(view[p:q])
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "upsertions.salted_password")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("upsertions", "salted_password:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("upsertions", "salted_password:n tags:1", p, end, n - 1)
             salted_password = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -155,7 +151,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             upsertions.append(new(ScramCredentialUpsertion, (
                 upsertions_name, upsertions_mechanism, iterations, salt, salted_password, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -194,19 +190,16 @@ def _encode_request_0(message: AlterUserScramCredentialsRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "upsertions.name"))
             add(body)
             n = len(salt)
-            add(write_biB(upsertions_mechanism, iterations, n + 1) if n < 127 else write_bi(upsertions_mechanism, iterations) + uvarint(n + 1))
+            if n < 127:
+                add(write_biB(upsertions_mechanism, iterations, n + 1))
+            else:
+                add(write_bi(upsertions_mechanism, iterations) + uvarint(n + 1))
             add(salt)
             n = len(salted_password)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(salted_password)
-            if upsertions_unknown_tags:
-                add(tag_section(upsertions_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(upsertions_unknown_tags) if upsertions_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -227,35 +220,39 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             raise crowded(n, 5, "results", p, end)
         results: list[AlterUserScramCredentialsResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "user:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.user")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("results", "user:n error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("results", "user:n error_code:2 error_message:1", p, end, n - 1)
             at = "results.user"
             user = buffer[p:q].decode()
             error_code, n = read_hB(buffer, q)
             p = q + 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("results", "error_message:n tags:1", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("results", "error_message:n tags:1", p, end, n - 1)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("results", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(AlterUserScramCredentialsResult, (user, error_code, error_message, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -276,7 +273,10 @@ def _encode_response_0(message: AlterUserScramCredentialsResponse) -> list[Part]
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for user, error_code, error_message, results_unknown_tags in results:
             body = user.encode()
             n = len(body)
@@ -287,16 +287,13 @@ def _encode_response_0(message: AlterUserScramCredentialsResponse) -> list[Part]
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "results.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "results.error_message"))
                 add(body)
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

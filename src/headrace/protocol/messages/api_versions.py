@@ -111,26 +111,24 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Api
     """Versions 3-4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "client_software_name:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_software_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "client_software_name:n client_software_version:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "client_software_name:n client_software_version:1", p, end, n - 1)
         at = "client_software_name"
         client_software_name = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_software_version")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "client_software_version:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "client_software_version:n tags:1", p, end, n - 1)
         at = "client_software_version"
         client_software_version = buffer[p:q].decode()
         t = buffer[q]
@@ -159,10 +157,7 @@ def _encode_request_3(message: ApiVersionsRequest) -> list[Part]:
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_software_version"))
         add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -268,7 +263,7 @@ def _read_api_versions_response_tags(buffer: Buffer, view: memoryview, p: int, e
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "ApiVersionsResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "supported_features:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -279,16 +274,15 @@ def _read_api_versions_response_tags(buffer: Buffer, view: memoryview, p: int, e
                     raise crowded(n, 6, "supported_features", p, stop)
                 supported_features = []
                 for _ in range(n):
-                    if stop - p < 1:
+                    if p >= stop:
                         raise cut("supported_features", "name:1", p, stop)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "supported_features.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 5 > stop:
-                        raise cut("supported_features", "name:n min_version:2 max_version:2 tags:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 5 > stop:
+                        raise cut("supported_features", "name:n min_version:2 max_version:2 tags:1", p, stop, n - 1)
                     at = "supported_features.name"
                     name = buffer[p:q].decode()
                     min_version, max_version, t = read_hhB(buffer, q)
@@ -303,7 +297,7 @@ def _read_api_versions_response_tags(buffer: Buffer, view: memoryview, p: int, e
                 (finalized_features_epoch,) = read_q(buffer, p)
                 p += 8
             elif tag == 2:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "finalized_features:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -314,16 +308,15 @@ def _read_api_versions_response_tags(buffer: Buffer, view: memoryview, p: int, e
                     raise crowded(n, 6, "finalized_features", p, stop)
                 finalized_features = []
                 for _ in range(n):
-                    if stop - p < 1:
+                    if p >= stop:
                         raise cut("finalized_features", "name:1", p, stop)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "finalized_features.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 5 > stop:
-                        raise cut("finalized_features", "name:n max_version_level:2 min_version_level:2 tags:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 5 > stop:
+                        raise cut("finalized_features", "name:n max_version_level:2 min_version_level:2 tags:1", p, stop, n - 1)
                     at = "finalized_features.name"
                     finalized_features_name = buffer[p:q].decode()
                     max_version_level, min_version_level, t = read_hhB(buffer, q)
@@ -335,7 +328,7 @@ def _read_api_versions_response_tags(buffer: Buffer, view: memoryview, p: int, e
                         finalized_features_name, max_version_level, min_version_level, tags,
                     )))
             elif tag == 3:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "zk_migration_ready:1", p, stop)
                 (zk_migration_ready,) = read_t(buffer, p)
                 p += 1
@@ -451,14 +444,19 @@ def _encode_response_3(message: ApiVersionsResponse) -> list[Part]:
             zk_migration_ready, unknown_tags,
         ) = message
         n = len(api_keys)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for api_key, min_version, max_version, api_keys_unknown_tags in api_keys:
             if api_keys_unknown_tags:
                 add(write_hhh(api_key, min_version, max_version) + tag_section(api_keys_unknown_tags))
             else:
                 add(write_hhhx(api_key, min_version, max_version))
         if unknown_tags or supported_features or finalized_features_epoch != -1 or finalized_features or zk_migration_ready:
-            add(write_i(throttle_time_ms) + _write_api_versions_response_tags(supported_features, finalized_features_epoch, finalized_features, zk_migration_ready, unknown_tags))
+            add(write_i(
+                throttle_time_ms,
+            ) + _write_api_versions_response_tags(supported_features, finalized_features_epoch, finalized_features, zk_migration_ready, unknown_tags))
         else:
             add(write_ix(throttle_time_ms))
     except UNENCODABLE as error:

@@ -137,7 +137,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ass
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "directories.topics.partitions")
                     partitions.append(new(PartitionData, (partition_index, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("directories.topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -145,7 +145,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ass
             if t:
                 tags, p = read_tags(buffer, p, end, t, "directories.topics")
             topics.append(new(TopicData, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("directories", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -153,7 +153,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ass
         if t:
             tags, p = read_tags(buffer, p, end, t, "directories")
         directories.append(new(DirectoryData, (id, topics, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -172,34 +172,34 @@ def _encode_request_0(message: AssignReplicasToDirsRequest) -> list[Part]:
     try:
         broker_id, broker_epoch, directories, unknown_tags = message
         n = len(directories)
-        add(write_iqB(broker_id, broker_epoch, n + 1) if n < 127 else write_iq(broker_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iqB(broker_id, broker_epoch, n + 1))
+        else:
+            add(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
         for id, topics, directories_unknown_tags in directories:
             if len(id) != 16:
                 raise wrong_size(id, "directories.id")
             n = len(topics)
-            add(write_16sB(id, n + 1) if n < 127 else write_16s(id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(id, n + 1))
+            else:
+                add(write_16s(id) + uvarint(n + 1))
             for topic_id, partitions, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "directories.topics.topic_id")
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
+                else:
+                    add(write_16s(topic_id) + uvarint(n + 1))
                 for partition_index, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
                         add(write_i(partition_index) + tag_section(partitions_unknown_tags))
                     else:
                         add(write_ix(partition_index))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if directories_unknown_tags:
-                add(tag_section(directories_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(directories_unknown_tags) if directories_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -255,7 +255,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> As
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "directories.topics.partitions")
                     partitions.append(new(ResponsePartitionData, (partition_index, partitions_error_code, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("directories.topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -263,7 +263,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> As
             if t:
                 tags, p = read_tags(buffer, p, end, t, "directories.topics")
             topics.append(new(ResponseTopicData, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("directories", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -271,7 +271,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> As
         if t:
             tags, p = read_tags(buffer, p, end, t, "directories")
         directories.append(new(ResponseDirectoryData, (id, topics, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -290,34 +290,34 @@ def _encode_response_0(message: AssignReplicasToDirsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, directories, unknown_tags = message
         n = len(directories)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for id, topics, directories_unknown_tags in directories:
             if len(id) != 16:
                 raise wrong_size(id, "directories.id")
             n = len(topics)
-            add(write_16sB(id, n + 1) if n < 127 else write_16s(id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(id, n + 1))
+            else:
+                add(write_16s(id) + uvarint(n + 1))
             for topic_id, partitions, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "directories.topics.topic_id")
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
+                else:
+                    add(write_16s(topic_id) + uvarint(n + 1))
                 for partition_index, partitions_error_code, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
                         add(write_ih(partition_index, partitions_error_code) + tag_section(partitions_unknown_tags))
                     else:
                         add(write_ihx(partition_index, partitions_error_code))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if directories_unknown_tags:
-                add(tag_section(directories_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(directories_unknown_tags) if directories_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -118,13 +118,19 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
             raise cut("", "cluster_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "cluster_id:n topics:4", p, end, n)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            cluster_id = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "topics:4", p, end)
+        else:
             raise negative(n, "cluster_id", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "cluster_id:n topics:4", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 6 > end - p:
@@ -196,18 +202,23 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n voter_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n voter_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "voter_id:4 topics:1", p, end)
         voter_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -217,16 +228,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -252,7 +262,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(PartitionData, (partition_index, voter_directory_id, leader_id, leader_epoch, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -260,7 +270,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "leader_endpoints:1", p, end)
         n = buffer[p]
         p += 1
@@ -271,26 +281,24 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
             raise crowded(n, 5, "leader_endpoints", p, end)
         leader_endpoints: list[LeaderEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("leader_endpoints", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "leader_endpoints.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("leader_endpoints", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("leader_endpoints", "name:n host:1", p, end, n - 1)
             at = "leader_endpoints.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "leader_endpoints.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("leader_endpoints", "host:n port:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("leader_endpoints", "host:n port:2 tags:1", p, end, n - 1)
             at = "leader_endpoints.host"
             host = buffer[p:q].decode()
             port, t = read_HB(buffer, q)
@@ -299,7 +307,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
             if t:
                 tags, p = read_tags(buffer, p, end, t, "leader_endpoints")
             leader_endpoints.append(new(LeaderEndpoint, (name, host, port, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -327,7 +335,10 @@ def _encode_request_1(message: BeginQuorumEpochRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(voter_id, n + 1) if n < 127 else write_i(voter_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(voter_id, n + 1))
+        else:
+            add(write_i(voter_id) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -339,13 +350,12 @@ def _encode_request_1(message: BeginQuorumEpochRequest) -> list[Part]:
                 if len(voter_directory_id) != 16:
                     raise wrong_size(voter_directory_id, "topics.partitions.voter_directory_id")
                 if partitions_unknown_tags:
-                    add(write_i16sii(partition_index, voter_directory_id, leader_id, leader_epoch) + tag_section(partitions_unknown_tags))
+                    add(write_i16sii(
+                        partition_index, voter_directory_id, leader_id, leader_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_i16siix(partition_index, voter_directory_id, leader_id, leader_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(leader_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, host, port, leader_endpoints_unknown_tags in leader_endpoints:
@@ -361,10 +371,7 @@ def _encode_request_1(message: BeginQuorumEpochRequest) -> list[Part]:
                 add(write_H(port) + tag_section(leader_endpoints_unknown_tags))
             else:
                 add(write_Hx(port))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -451,7 +458,7 @@ def _read_begin_quorum_epoch_response_tags(buffer: Buffer, view: memoryview, p: 
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "BeginQuorumEpochResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "node_endpoints:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -468,10 +475,9 @@ def _read_begin_quorum_epoch_response_tags(buffer: Buffer, view: memoryview, p: 
                     p += 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 3 > stop:
-                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 3 > stop:
+                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n - 1)
                     at = "node_endpoints.host"
                     host = buffer[p:q].decode()
                     port, t = read_HB(buffer, q)
@@ -505,16 +511,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Be
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -544,7 +549,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Be
                     partitions.append(new(ResponsePartitionData, (
                         partition_index, partitions_error_code, leader_id, leader_epoch, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -552,7 +557,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Be
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -578,7 +583,10 @@ def _write_begin_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: U
         for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if node_endpoints_unknown_tags:
                 add(write_H(port) + tag_section(node_endpoints_unknown_tags))
@@ -595,7 +603,10 @@ def _encode_response_1(message: BeginQuorumEpochResponse) -> list[Part]:
     try:
         error_code, topics, node_endpoints, unknown_tags = message
         n = len(topics)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -605,13 +616,12 @@ def _encode_response_1(message: BeginQuorumEpochResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch) + tag_section(partitions_unknown_tags))
+                    add(write_ihii(
+                        partition_index, partitions_error_code, leader_id, leader_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihiix(partition_index, partitions_error_code, leader_id, leader_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or node_endpoints:
             add(_write_begin_quorum_epoch_response_tags(node_endpoints, unknown_tags))
         else:

@@ -84,7 +84,9 @@ def _encode_request_0(message: BrokerHeartbeatRequest) -> list[Part]:
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 0")
         if unknown_tags:
-            add(write_iqqtt(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down) + tag_section(unknown_tags))
+            add(write_iqqtt(
+                broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
+            ) + tag_section(unknown_tags))
         else:
             add(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
     except UNENCODABLE as error:
@@ -102,7 +104,7 @@ def _read_broker_heartbeat_request_tags(buffer: Buffer, view: memoryview, p: int
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "BrokerHeartbeatRequest")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "offline_log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -165,7 +167,9 @@ def _encode_request_1(message: BrokerHeartbeatRequest) -> list[Part]:
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 1")
         if unknown_tags or offline_log_dirs:
-            add(write_iqqtt(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down) + _write_broker_heartbeat_request_tags(offline_log_dirs, unknown_tags))
+            add(write_iqqtt(
+                broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
+            ) + _write_broker_heartbeat_request_tags(offline_log_dirs, unknown_tags))
         else:
             add(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
     except UNENCODABLE as error:
@@ -184,7 +188,7 @@ def _read_broker_heartbeat_request_tags_2(buffer: Buffer, view: memoryview, p: i
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "BrokerHeartbeatRequest")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "offline_log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -197,7 +201,7 @@ def _read_broker_heartbeat_request_tags_2(buffer: Buffer, view: memoryview, p: i
             offline_log_dirs = [*read_uuids[n](buffer, p)]
             p = q
         elif tag == 1:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "cordoned_log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -269,7 +273,9 @@ def _encode_request_2(message: BrokerHeartbeatRequest) -> list[Part]:
             unknown_tags,
         ) = message
         if unknown_tags or offline_log_dirs or cordoned_log_dirs is not None:
-            add(write_iqqtt(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down) + _write_broker_heartbeat_request_tags_2(offline_log_dirs, cordoned_log_dirs, unknown_tags))
+            add(write_iqqtt(
+                broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
+            ) + _write_broker_heartbeat_request_tags_2(offline_log_dirs, cordoned_log_dirs, unknown_tags))
         else:
             add(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
     except UNENCODABLE as error:
@@ -299,7 +305,9 @@ def _encode_response_0(message: BrokerHeartbeatResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down, unknown_tags = message
         if unknown_tags:
-            add(write_ihttt(throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down) + tag_section(unknown_tags))
+            add(write_ihttt(
+                throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down,
+            ) + tag_section(unknown_tags))
         else:
             add(write_ihtttx(throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down))
     except UNENCODABLE as error:

@@ -111,10 +111,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
         p += 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 17 > end:
-            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 17 > end:
+            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         incarnation_id, n = read_16sB(buffer, q)
@@ -126,26 +125,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 7, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -154,7 +151,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "listeners")
             listeners.append(new(Listener, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -165,16 +162,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 6, "features", p, end)
         features: list[Feature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -183,18 +179,23 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(Feature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "rack:n tags:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "rack:n tags:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -224,10 +225,16 @@ def _encode_request_0(message: BrokerRegistrationRequest) -> list[Part]:
             raise wrong_size(incarnation_id, "incarnation_id")
         body = cluster_id.encode()
         n = len(body)
-        add(write_iB(broker_id, n + 1) if n < 127 else write_i(broker_id) + text_length(n, "cluster_id"))
+        if n < 127:
+            add(write_iB(broker_id, n + 1))
+        else:
+            add(write_i(broker_id) + text_length(n, "cluster_id"))
         add(body)
         n = len(listeners)
-        add(write_16sB(incarnation_id, n + 1) if n < 127 else write_16s(incarnation_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_16sB(incarnation_id, n + 1))
+        else:
+            add(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -259,10 +266,7 @@ def _encode_request_0(message: BrokerRegistrationRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -278,10 +282,9 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
         p += 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 17 > end:
-            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 17 > end:
+            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         incarnation_id, n = read_16sB(buffer, q)
@@ -293,26 +296,24 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 7, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -321,7 +322,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "listeners")
             listeners.append(new(Listener, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -332,16 +333,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 6, "features", p, end)
         features: list[Feature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -350,18 +350,23 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(Feature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "rack:n is_migrating_zk_broker:1 tags:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 2 > end:
+                raise cut("", "rack:n is_migrating_zk_broker:1 tags:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "is_migrating_zk_broker:1 tags:1", p, end)
         is_migrating_zk_broker, t = read_tB(buffer, q)
         p = q + 2
         tags = ()
@@ -389,10 +394,16 @@ def _encode_request_1(message: BrokerRegistrationRequest) -> list[Part]:
             raise wrong_size(incarnation_id, "incarnation_id")
         body = cluster_id.encode()
         n = len(body)
-        add(write_iB(broker_id, n + 1) if n < 127 else write_i(broker_id) + text_length(n, "cluster_id"))
+        if n < 127:
+            add(write_iB(broker_id, n + 1))
+        else:
+            add(write_i(broker_id) + text_length(n, "cluster_id"))
         add(body)
         n = len(listeners)
-        add(write_16sB(incarnation_id, n + 1) if n < 127 else write_16s(incarnation_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_16sB(incarnation_id, n + 1))
+        else:
+            add(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -443,10 +454,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
         p += 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 17 > end:
-            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 17 > end:
+            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         incarnation_id, n = read_16sB(buffer, q)
@@ -458,26 +468,24 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 7, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -486,7 +494,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "listeners")
             listeners.append(new(Listener, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -497,16 +505,15 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 6, "features", p, end)
         features: list[Feature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -515,25 +522,30 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(Feature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "rack:n is_migrating_zk_broker:1 log_dirs:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 2 > end:
+                raise cut("", "rack:n is_migrating_zk_broker:1 log_dirs:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "is_migrating_zk_broker:1 log_dirs:1", p, end)
         is_migrating_zk_broker, n = read_tB(buffer, q)
         p = q + 2
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "log_dirs")
         n -= 1
         q = p + n * 16
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("", "log_dirs:n tags:1", p, end, n * 16 if n > 0 else n)
         *log_dirs, t = read_uuids_B[n](buffer, p)
         p = q + 1
@@ -562,10 +574,16 @@ def _encode_request_2(message: BrokerRegistrationRequest) -> list[Part]:
             raise wrong_size(incarnation_id, "incarnation_id")
         body = cluster_id.encode()
         n = len(body)
-        add(write_iB(broker_id, n + 1) if n < 127 else write_i(broker_id) + text_length(n, "cluster_id"))
+        if n < 127:
+            add(write_iB(broker_id, n + 1))
+        else:
+            add(write_i(broker_id) + text_length(n, "cluster_id"))
         add(body)
         n = len(listeners)
-        add(write_16sB(incarnation_id, n + 1) if n < 127 else write_16s(incarnation_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_16sB(incarnation_id, n + 1))
+        else:
+            add(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -598,12 +616,12 @@ def _encode_request_2(message: BrokerRegistrationRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
         n = len(log_dirs)
-        add(write_tB(is_migrating_zk_broker, n + 1) if n < 127 else write_t(is_migrating_zk_broker) + uvarint(n + 1))
-        add(write_uuids[n](*log_dirs))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
+        if n < 127:
+            add(write_tB(is_migrating_zk_broker, n + 1))
         else:
-            add(b"\0")
+            add(write_t(is_migrating_zk_broker) + uvarint(n + 1))
+        add(write_uuids[n](*log_dirs))
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -619,10 +637,9 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
         p += 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 17 > end:
-            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 17 > end:
+            raise cut("", "cluster_id:n incarnation_id:16 listeners:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         incarnation_id, n = read_16sB(buffer, q)
@@ -634,26 +651,24 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 7, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -662,7 +677,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "listeners")
             listeners.append(new(Listener, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -673,16 +688,15 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             raise crowded(n, 6, "features", p, end)
         features: list[Feature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -691,18 +705,23 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(Feature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "rack:n is_migrating_zk_broker:1 log_dirs:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 2 > end:
+                raise cut("", "rack:n is_migrating_zk_broker:1 log_dirs:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "is_migrating_zk_broker:1 log_dirs:1", p, end)
         is_migrating_zk_broker, n = read_tB(buffer, q)
         p = q + 2
         if n > 127:
@@ -740,10 +759,16 @@ def _encode_request_3(message: BrokerRegistrationRequest) -> list[Part]:
             raise wrong_size(incarnation_id, "incarnation_id")
         body = cluster_id.encode()
         n = len(body)
-        add(write_iB(broker_id, n + 1) if n < 127 else write_i(broker_id) + text_length(n, "cluster_id"))
+        if n < 127:
+            add(write_iB(broker_id, n + 1))
+        else:
+            add(write_i(broker_id) + text_length(n, "cluster_id"))
         add(body)
         n = len(listeners)
-        add(write_16sB(incarnation_id, n + 1) if n < 127 else write_16s(incarnation_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_16sB(incarnation_id, n + 1))
+        else:
+            add(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -776,7 +801,10 @@ def _encode_request_3(message: BrokerRegistrationRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
         n = len(log_dirs)
-        add(write_tB(is_migrating_zk_broker, n + 1) if n < 127 else write_t(is_migrating_zk_broker) + uvarint(n + 1))
+        if n < 127:
+            add(write_tB(is_migrating_zk_broker, n + 1))
+        else:
+            add(write_t(is_migrating_zk_broker) + uvarint(n + 1))
         add(write_uuids[n](*log_dirs))
         if unknown_tags:
             add(write_q(previous_broker_epoch) + tag_section(unknown_tags))

@@ -109,7 +109,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
     """Versions 0-1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_ids:1", p, end)
         n = buffer[p]
         p += 1
@@ -120,7 +120,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
             raise crowded(n, 1, "group_ids", p, end)
         group_ids: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "group_ids:1", p, end)
             n = buffer[p]
             p += 1
@@ -190,40 +190,42 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("groups", "error_message:n group_id:1", p, end, q - p)
-            at = "groups.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("groups", "error_message:n group_id:1", p, end, n - 1)
+                at = "groups.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("groups", "group_id:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n group_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n group_state:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 9 > end:
-                raise cut("groups", "group_state:n group_epoch:4 assignment_epoch:4 assignor_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 9 > end:
+                raise cut("groups", "group_state:n group_epoch:4 assignment_epoch:4 assignor_name:1", p, end, n - 1)
             at = "groups.group_state"
             group_state = buffer[p:q].decode()
             group_epoch, assignment_epoch, n = read_iiB(buffer, q)
             p = q + 9
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.assignor_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "assignor_name:n members:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "assignor_name:n members:1", p, end, n - 1)
             at = "groups.assignor_name"
             assignor_name = buffer[p:q].decode()
             n = buffer[q]
@@ -235,56 +237,63 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 raise crowded(n, 16, "groups.members", p, end)
             members: list[Member] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "member_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.member_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_id:n instance_id:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_id:n instance_id:1", p, end, n - 1)
                 at = "groups.members.member_id"
                 member_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.instance_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "instance_id:n rack_id:1", p, end, q - p)
-                at = "groups.members.instance_id"
-                instance_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "instance_id:n rack_id:1", p, end, n - 1)
+                    at = "groups.members.instance_id"
+                    instance_id: str | None = buffer[p:q].decode()
+                else:
+                    instance_id = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "rack_id:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.rack_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 5 > end:
-                    raise cut("groups.members", "rack_id:n member_epoch:4 client_id:1", p, end, q - p)
-                at = "groups.members.rack_id"
-                rack_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 5 > end:
+                        raise cut("groups.members", "rack_id:n member_epoch:4 client_id:1", p, end, n - 1)
+                    at = "groups.members.rack_id"
+                    rack_id: str | None = buffer[p:q].decode()
+                else:
+                    rack_id = None
+                    q = p
+                    if q + 5 > end:
+                        raise cut("groups.members", "member_epoch:4 client_id:1", p, end)
                 member_epoch, n = read_iB(buffer, q)
                 p = q + 5
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_id:n client_host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_id:n client_host:1", p, end, n - 1)
                 at = "groups.members.client_id"
                 client_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_host:n subscribed_topic_names:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_host:n subscribed_topic_names:1", p, end, n - 1)
                 at = "groups.members.client_host"
                 client_host = buffer[p:q].decode()
                 n = buffer[q]
@@ -296,7 +305,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     raise crowded(n, 1, "groups.members.subscribed_topic_names", p, end)
                 subscribed_topic_names: list[str] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members", "subscribed_topic_names:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -309,18 +318,23 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     at = "groups.members.subscribed_topic_names"
                     subscribed_topic_names.append(buffer[p:q].decode())
                     p = q
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "subscribed_topic_regex:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.subscribed_topic_regex")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "subscribed_topic_regex:n assignment.topic_partitions:1", p, end, q - p)
-                at = "groups.members.subscribed_topic_regex"
-                subscribed_topic_regex = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "subscribed_topic_regex:n assignment.topic_partitions:1", p, end, n - 1)
+                    at = "groups.members.subscribed_topic_regex"
+                    subscribed_topic_regex: str | None = buffer[p:q].decode()
+                else:
+                    subscribed_topic_regex = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "assignment.topic_partitions:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
@@ -336,10 +350,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     p += 17
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.assignment.topic_partitions.topic_name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.assignment.topic_partitions", "topic_name:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.assignment.topic_partitions", "topic_name:n partitions:1", p, end, n - 1)
                     at = "groups.members.assignment.topic_partitions.topic_name"
                     topic_name = buffer[p:q].decode()
                     n = buffer[q]
@@ -348,7 +361,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.assignment.topic_partitions.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -356,7 +369,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.assignment.topic_partitions")
                     topic_partitions.append(new(TopicPartitions, (topic_id, topic_name, partitions, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "assignment.tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -364,7 +377,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "groups.members.assignment")
                 assignment = new(Assignment, (topic_partitions, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.topic_partitions:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -381,10 +394,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     p += 17
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.target_assignment.topic_partitions.topic_name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.target_assignment.topic_partitions", "topic_name:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.target_assignment.topic_partitions", "topic_name:n partitions:1", p, end, n - 1)
                     at = "groups.members.target_assignment.topic_partitions.topic_name"
                     topic_partitions_topic_name = buffer[p:q].decode()
                     n = buffer[q]
@@ -393,7 +405,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.target_assignment.topic_partitions.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.target_assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *topic_partitions_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -403,7 +415,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     target_assignment_topic_partitions.append(new(TopicPartitions, (
                         topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -411,7 +423,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "groups.members.target_assignment")
                 target_assignment = new(Assignment, (target_assignment_topic_partitions, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -433,7 +445,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
                 authorized_operations, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -454,7 +466,10 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
             authorized_operations, groups_unknown_tags,
@@ -464,7 +479,10 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "groups.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "groups.error_message"))
                 add(body)
             body = group_id.encode()
             n = len(body)
@@ -476,7 +494,10 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
             add(body)
             body = assignor_name.encode()
             n = len(body)
-            add(write_iiB(group_epoch, assignment_epoch, n + 1) if n < 127 else write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
+            if n < 127:
+                add(write_iiB(group_epoch, assignment_epoch, n + 1))
+            else:
+                add(write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
             add(body)
             n = len(members)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -504,7 +525,10 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
                     add(body)
                 body = client_id.encode()
                 n = len(body)
-                add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + text_length(n, "groups.members.client_id"))
+                if n < 127:
+                    add(write_iB(member_epoch, n + 1))
+                else:
+                    add(write_i(member_epoch) + text_length(n, "groups.members.client_id"))
                 add(body)
                 body = client_host.encode()
                 n = len(body)
@@ -532,19 +556,16 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
                         raise wrong_size(topic_id, "groups.members.assignment.topic_partitions.topic_id")
                     body = topic_name.encode()
                     n = len(body)
-                    add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
+                    if n < 127:
+                        add(write_16sB(topic_id, n + 1))
+                    else:
+                        add(write_16s(topic_id) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
                     add(body)
                     n = len(partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*partitions))
-                    if topic_partitions_unknown_tags:
-                        add(tag_section(topic_partitions_unknown_tags))
-                    else:
-                        add(b"\0")
-                if assignment_unknown_tags:
-                    add(tag_section(assignment_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+                add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
                 target_assignment_topic_partitions, target_assignment_unknown_tags = target_assignment
                 n = len(target_assignment_topic_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -556,31 +577,24 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
                         raise wrong_size(topic_partitions_topic_id, "groups.members.target_assignment.topic_partitions.topic_id")
                     body = topic_partitions_topic_name.encode()
                     n = len(body)
-                    add(write_16sB(topic_partitions_topic_id, n + 1) if n < 127 else write_16s(topic_partitions_topic_id) + text_length(n, "groups.members.target_assignment.topic_partitions.topic_name"))
+                    if n < 127:
+                        add(write_16sB(topic_partitions_topic_id, n + 1))
+                    else:
+                        add(write_16s(
+                            topic_partitions_topic_id,
+                        ) + text_length(n, "groups.members.target_assignment.topic_partitions.topic_name"))
                     add(body)
                     n = len(topic_partitions_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*topic_partitions_partitions))
-                    if target_assignment_topic_partitions_unknown_tags:
-                        add(tag_section(target_assignment_topic_partitions_unknown_tags))
-                    else:
-                        add(b"\0")
-                if target_assignment_unknown_tags:
-                    add(tag_section(target_assignment_unknown_tags))
-                else:
-                    add(b"\0")
-                if members_unknown_tags:
-                    add(tag_section(members_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(target_assignment_topic_partitions_unknown_tags) if target_assignment_topic_partitions_unknown_tags else b"\0")
+                add(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
+                add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
             if groups_unknown_tags:
                 add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
                 add(write_ix(authorized_operations))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -607,40 +621,42 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("groups", "error_message:n group_id:1", p, end, q - p)
-            at = "groups.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("groups", "error_message:n group_id:1", p, end, n - 1)
+                at = "groups.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("groups", "group_id:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n group_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n group_state:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 9 > end:
-                raise cut("groups", "group_state:n group_epoch:4 assignment_epoch:4 assignor_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 9 > end:
+                raise cut("groups", "group_state:n group_epoch:4 assignment_epoch:4 assignor_name:1", p, end, n - 1)
             at = "groups.group_state"
             group_state = buffer[p:q].decode()
             group_epoch, assignment_epoch, n = read_iiB(buffer, q)
             p = q + 9
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.assignor_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "assignor_name:n members:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "assignor_name:n members:1", p, end, n - 1)
             at = "groups.assignor_name"
             assignor_name = buffer[p:q].decode()
             n = buffer[q]
@@ -652,56 +668,63 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 raise crowded(n, 17, "groups.members", p, end)
             members: list[Member] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "member_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.member_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_id:n instance_id:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_id:n instance_id:1", p, end, n - 1)
                 at = "groups.members.member_id"
                 member_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.instance_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "instance_id:n rack_id:1", p, end, q - p)
-                at = "groups.members.instance_id"
-                instance_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "instance_id:n rack_id:1", p, end, n - 1)
+                    at = "groups.members.instance_id"
+                    instance_id: str | None = buffer[p:q].decode()
+                else:
+                    instance_id = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "rack_id:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.rack_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 5 > end:
-                    raise cut("groups.members", "rack_id:n member_epoch:4 client_id:1", p, end, q - p)
-                at = "groups.members.rack_id"
-                rack_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 5 > end:
+                        raise cut("groups.members", "rack_id:n member_epoch:4 client_id:1", p, end, n - 1)
+                    at = "groups.members.rack_id"
+                    rack_id: str | None = buffer[p:q].decode()
+                else:
+                    rack_id = None
+                    q = p
+                    if q + 5 > end:
+                        raise cut("groups.members", "member_epoch:4 client_id:1", p, end)
                 member_epoch, n = read_iB(buffer, q)
                 p = q + 5
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_id:n client_host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_id:n client_host:1", p, end, n - 1)
                 at = "groups.members.client_id"
                 client_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_host:n subscribed_topic_names:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_host:n subscribed_topic_names:1", p, end, n - 1)
                 at = "groups.members.client_host"
                 client_host = buffer[p:q].decode()
                 n = buffer[q]
@@ -713,7 +736,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     raise crowded(n, 1, "groups.members.subscribed_topic_names", p, end)
                 subscribed_topic_names: list[str] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members", "subscribed_topic_names:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -726,18 +749,23 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     at = "groups.members.subscribed_topic_names"
                     subscribed_topic_names.append(buffer[p:q].decode())
                     p = q
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "subscribed_topic_regex:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.subscribed_topic_regex")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "subscribed_topic_regex:n assignment.topic_partitions:1", p, end, q - p)
-                at = "groups.members.subscribed_topic_regex"
-                subscribed_topic_regex = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "subscribed_topic_regex:n assignment.topic_partitions:1", p, end, n - 1)
+                    at = "groups.members.subscribed_topic_regex"
+                    subscribed_topic_regex: str | None = buffer[p:q].decode()
+                else:
+                    subscribed_topic_regex = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "assignment.topic_partitions:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
@@ -753,10 +781,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     p += 17
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.assignment.topic_partitions.topic_name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.assignment.topic_partitions", "topic_name:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.assignment.topic_partitions", "topic_name:n partitions:1", p, end, n - 1)
                     at = "groups.members.assignment.topic_partitions.topic_name"
                     topic_name = buffer[p:q].decode()
                     n = buffer[q]
@@ -765,7 +792,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.assignment.topic_partitions.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -773,7 +800,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.assignment.topic_partitions")
                     topic_partitions.append(new(TopicPartitions, (topic_id, topic_name, partitions, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "assignment.tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -781,7 +808,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "groups.members.assignment")
                 assignment = new(Assignment, (topic_partitions, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.topic_partitions:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -798,10 +825,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     p += 17
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.target_assignment.topic_partitions.topic_name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.target_assignment.topic_partitions", "topic_name:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.target_assignment.topic_partitions", "topic_name:n partitions:1", p, end, n - 1)
                     at = "groups.members.target_assignment.topic_partitions.topic_name"
                     topic_partitions_topic_name = buffer[p:q].decode()
                     n = buffer[q]
@@ -810,7 +836,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.target_assignment.topic_partitions.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.target_assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *topic_partitions_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -820,7 +846,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     target_assignment_topic_partitions.append(new(TopicPartitions, (
                         topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -850,7 +876,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
                 authorized_operations, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -871,7 +897,10 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
             authorized_operations, groups_unknown_tags,
@@ -881,7 +910,10 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "groups.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "groups.error_message"))
                 add(body)
             body = group_id.encode()
             n = len(body)
@@ -893,7 +925,10 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
             add(body)
             body = assignor_name.encode()
             n = len(body)
-            add(write_iiB(group_epoch, assignment_epoch, n + 1) if n < 127 else write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
+            if n < 127:
+                add(write_iiB(group_epoch, assignment_epoch, n + 1))
+            else:
+                add(write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
             add(body)
             n = len(members)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -921,7 +956,10 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
                     add(body)
                 body = client_id.encode()
                 n = len(body)
-                add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + text_length(n, "groups.members.client_id"))
+                if n < 127:
+                    add(write_iB(member_epoch, n + 1))
+                else:
+                    add(write_i(member_epoch) + text_length(n, "groups.members.client_id"))
                 add(body)
                 body = client_host.encode()
                 n = len(body)
@@ -949,19 +987,16 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
                         raise wrong_size(topic_id, "groups.members.assignment.topic_partitions.topic_id")
                     body = topic_name.encode()
                     n = len(body)
-                    add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
+                    if n < 127:
+                        add(write_16sB(topic_id, n + 1))
+                    else:
+                        add(write_16s(topic_id) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
                     add(body)
                     n = len(partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*partitions))
-                    if topic_partitions_unknown_tags:
-                        add(tag_section(topic_partitions_unknown_tags))
-                    else:
-                        add(b"\0")
-                if assignment_unknown_tags:
-                    add(tag_section(assignment_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+                add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
                 target_assignment_topic_partitions, target_assignment_unknown_tags = target_assignment
                 n = len(target_assignment_topic_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -973,19 +1008,18 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
                         raise wrong_size(topic_partitions_topic_id, "groups.members.target_assignment.topic_partitions.topic_id")
                     body = topic_partitions_topic_name.encode()
                     n = len(body)
-                    add(write_16sB(topic_partitions_topic_id, n + 1) if n < 127 else write_16s(topic_partitions_topic_id) + text_length(n, "groups.members.target_assignment.topic_partitions.topic_name"))
+                    if n < 127:
+                        add(write_16sB(topic_partitions_topic_id, n + 1))
+                    else:
+                        add(write_16s(
+                            topic_partitions_topic_id,
+                        ) + text_length(n, "groups.members.target_assignment.topic_partitions.topic_name"))
                     add(body)
                     n = len(topic_partitions_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*topic_partitions_partitions))
-                    if target_assignment_topic_partitions_unknown_tags:
-                        add(tag_section(target_assignment_topic_partitions_unknown_tags))
-                    else:
-                        add(b"\0")
-                if target_assignment_unknown_tags:
-                    add(tag_section(target_assignment_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(target_assignment_topic_partitions_unknown_tags) if target_assignment_topic_partitions_unknown_tags else b"\0")
+                add(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
                 if members_unknown_tags:
                     add(write_b(member_type) + tag_section(members_unknown_tags))
                 else:
@@ -994,10 +1028,7 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
                 add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
                 add(write_ix(authorized_operations))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -84,60 +84,68 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "member_id:n member_epoch:4 instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "member_id:n member_epoch:4 instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         member_epoch, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "instance_id:n rack_id:1", p, end, q - p)
-        at = "instance_id"
-        instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "instance_id:n rack_id:1", p, end, n - 1)
+            at = "instance_id"
+            instance_id: str | None = buffer[p:q].decode()
+        else:
+            instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "rack_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "rack_id:n rebalance_timeout_ms:4 subscribed_topic_names:1", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "rack_id:n rebalance_timeout_ms:4 subscribed_topic_names:1", p, end, n - 1)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        else:
+            rack_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "rebalance_timeout_ms:4 subscribed_topic_names:1", p, end)
         rebalance_timeout_ms, n = read_iB(buffer, q)
         p = q + 5
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
-        n -= 1
-        if n > end - p:
-            raise crowded(n, 1, "subscribed_topic_names", p, end)
         subscribed_topic_names: list[str] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
+            n -= 1
+            if n > end - p:
+                raise crowded(n, 1, "subscribed_topic_names", p, end)
             subscribed_topic_names = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("", "subscribed_topic_names:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -150,27 +158,32 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
                 at = "subscribed_topic_names"
                 subscribed_topic_names.append(buffer[p:q].decode())
                 p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "server_assignor:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "server_assignor")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "server_assignor:n topic_partitions:1", p, end, q - p)
-        at = "server_assignor"
-        server_assignor = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "server_assignor:n topic_partitions:1", p, end, n - 1)
+            at = "server_assignor"
+            server_assignor: str | None = buffer[p:q].decode()
+        else:
+            server_assignor = None
+            q = p
+            if q >= end:
+                raise cut("", "topic_partitions:1", p, end)
         n = buffer[q]
         p = q + 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
-        n -= 1
-        if n * 18 > end - p:
-            raise crowded(n, 18, "topic_partitions", p, end)
         topic_partitions: list[TopicPartitions] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
+            n -= 1
+            if n * 18 > end - p:
+                raise crowded(n, 18, "topic_partitions", p, end)
             topic_partitions = []
             for _ in range(n):
                 if end - p < 17:
@@ -181,7 +194,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
                     n, p = uvarint_rest(buffer, p, end, n, "topic_partitions.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -189,7 +202,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topic_partitions")
                 topic_partitions.append(new(TopicPartitions, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -230,7 +243,10 @@ def _encode_request_0(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
         else:
             body = instance_id.encode()
             n = len(body)
-            add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + text_length(n, "instance_id"))
+            if n < 127:
+                add(write_iB(member_epoch, n + 1))
+            else:
+                add(write_i(member_epoch) + text_length(n, "instance_id"))
             add(body)
         if rack_id is None:
             add(b"\0")
@@ -243,7 +259,10 @@ def _encode_request_0(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
             add(write_ix(rebalance_timeout_ms))
         else:
             n = len(subscribed_topic_names)
-            add(write_iB(rebalance_timeout_ms, n + 1) if n < 127 else write_i(rebalance_timeout_ms) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(rebalance_timeout_ms, n + 1))
+            else:
+                add(write_i(rebalance_timeout_ms) + uvarint(n + 1))
             for text in subscribed_topic_names:
                 body = text.encode()
                 n = len(body)
@@ -265,16 +284,13 @@ def _encode_request_0(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topic_partitions.topic_id")
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                if topic_partitions_unknown_tags:
-                    add(tag_section(topic_partitions_unknown_tags))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
                 else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_16s(topic_id) + uvarint(n + 1))
+                add(write_int32s[n](*partitions))
+                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -284,60 +300,68 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "member_id:n member_epoch:4 instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "member_id:n member_epoch:4 instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         member_epoch, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "instance_id:n rack_id:1", p, end, q - p)
-        at = "instance_id"
-        instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "instance_id:n rack_id:1", p, end, n - 1)
+            at = "instance_id"
+            instance_id: str | None = buffer[p:q].decode()
+        else:
+            instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "rack_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "rack_id:n rebalance_timeout_ms:4 subscribed_topic_names:1", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "rack_id:n rebalance_timeout_ms:4 subscribed_topic_names:1", p, end, n - 1)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        else:
+            rack_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "rebalance_timeout_ms:4 subscribed_topic_names:1", p, end)
         rebalance_timeout_ms, n = read_iB(buffer, q)
         p = q + 5
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
-        n -= 1
-        if n > end - p:
-            raise crowded(n, 1, "subscribed_topic_names", p, end)
         subscribed_topic_names: list[str] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
+            n -= 1
+            if n > end - p:
+                raise crowded(n, 1, "subscribed_topic_names", p, end)
             subscribed_topic_names = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("", "subscribed_topic_names:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -350,37 +374,47 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
                 at = "subscribed_topic_names"
                 subscribed_topic_names.append(buffer[p:q].decode())
                 p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "subscribed_topic_regex:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "subscribed_topic_regex")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "subscribed_topic_regex:n server_assignor:1", p, end, q - p)
-        at = "subscribed_topic_regex"
-        subscribed_topic_regex = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "subscribed_topic_regex:n server_assignor:1", p, end, n - 1)
+            at = "subscribed_topic_regex"
+            subscribed_topic_regex: str | None = buffer[p:q].decode()
+        else:
+            subscribed_topic_regex = None
+            q = p
+            if q >= end:
+                raise cut("", "server_assignor:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "server_assignor")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "server_assignor:n topic_partitions:1", p, end, q - p)
-        at = "server_assignor"
-        server_assignor = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "server_assignor:n topic_partitions:1", p, end, n - 1)
+            at = "server_assignor"
+            server_assignor: str | None = buffer[p:q].decode()
+        else:
+            server_assignor = None
+            q = p
+            if q >= end:
+                raise cut("", "topic_partitions:1", p, end)
         n = buffer[q]
         p = q + 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
-        n -= 1
-        if n * 18 > end - p:
-            raise crowded(n, 18, "topic_partitions", p, end)
         topic_partitions: list[TopicPartitions] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
+            n -= 1
+            if n * 18 > end - p:
+                raise crowded(n, 18, "topic_partitions", p, end)
             topic_partitions = []
             for _ in range(n):
                 if end - p < 17:
@@ -391,7 +425,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
                     n, p = uvarint_rest(buffer, p, end, n, "topic_partitions.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -399,7 +433,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topic_partitions")
                 topic_partitions.append(new(TopicPartitions, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -438,7 +472,10 @@ def _encode_request_1(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
         else:
             body = instance_id.encode()
             n = len(body)
-            add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + text_length(n, "instance_id"))
+            if n < 127:
+                add(write_iB(member_epoch, n + 1))
+            else:
+                add(write_i(member_epoch) + text_length(n, "instance_id"))
             add(body)
         if rack_id is None:
             add(b"\0")
@@ -451,7 +488,10 @@ def _encode_request_1(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
             add(write_ix(rebalance_timeout_ms))
         else:
             n = len(subscribed_topic_names)
-            add(write_iB(rebalance_timeout_ms, n + 1) if n < 127 else write_i(rebalance_timeout_ms) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(rebalance_timeout_ms, n + 1))
+            else:
+                add(write_i(rebalance_timeout_ms) + uvarint(n + 1))
             for text in subscribed_topic_names:
                 body = text.encode()
                 n = len(body)
@@ -480,16 +520,13 @@ def _encode_request_1(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topic_partitions.topic_id")
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                if topic_partitions_unknown_tags:
-                    add(tag_section(topic_partitions_unknown_tags))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
                 else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_16s(topic_id) + uvarint(n + 1))
+                add(write_int32s[n](*partitions))
+                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -505,27 +542,37 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n member_id:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n member_id:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "member_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 9 > end:
-            raise cut("", "member_id:n member_epoch:4 heartbeat_interval_ms:4 assignment:1", p, end, q - p)
-        at = "member_id"
-        member_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 9 > end:
+                raise cut("", "member_id:n member_epoch:4 heartbeat_interval_ms:4 assignment:1", p, end, n - 1)
+            at = "member_id"
+            member_id: str | None = buffer[p:q].decode()
+        else:
+            member_id = None
+            q = p
+            if q + 9 > end:
+                raise cut("", "member_epoch:4 heartbeat_interval_ms:4 assignment:1", p, end)
         member_epoch, heartbeat_interval_ms, n = read_iib(buffer, q)
         p = q + 9
         assignment: Assignment | None = None
         if n >= 0:
-            if end - p < 1:
+            if p >= end:
                 raise cut("assignment", "topic_partitions:1", p, end)
             n = buffer[p]
             p += 1
@@ -544,7 +591,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                     n, p = uvarint_rest(buffer, p, end, n, "assignment.topic_partitions.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -552,7 +599,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "assignment.topic_partitions")
                 topic_partitions.append(new(TopicPartitions, (topic_id, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("assignment", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -560,7 +607,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
             if t:
                 tags, p = read_tags(buffer, p, end, t, "assignment")
             assignment = new(Assignment, (topic_partitions, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -590,7 +637,10 @@ def _encode_response_0(message: ConsumerGroupHeartbeatResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         if member_id is None:
             add(b"\0")
@@ -610,20 +660,14 @@ def _encode_response_0(message: ConsumerGroupHeartbeatResponse) -> list[Part]:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "assignment.topic_partitions.topic_id")
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                if topic_partitions_unknown_tags:
-                    add(tag_section(topic_partitions_unknown_tags))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
                 else:
-                    add(b"\0")
-            if assignment_unknown_tags:
-                add(tag_section(assignment_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_16s(topic_id) + uvarint(n + 1))
+                add(write_int32s[n](*partitions))
+                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+            add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

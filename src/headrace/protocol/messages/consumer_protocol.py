@@ -74,12 +74,16 @@ def _decode_consumer_protocol_subscription_0(buffer: Buffer, view: memoryview, p
             raise cut("", "user_data:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q > end:
+                raise cut("", "user_data:n", p, end, n)
+            user_data: bytes | None = bytes(view[p:q])
+        elif n == -1:
+            user_data = None
+            q = p
+        else:
             raise negative(n, "user_data", p)
-        q = p + n if n > 0 else p
-        if q > end:
-            raise cut("", "user_data:n", p, end, q - p)
-        user_data = bytes(view[p:q]) if n >= 0 else None
         p = q
         if p != end:
             raise not_at_end("ConsumerProtocolSubscription", p, end)
@@ -137,12 +141,18 @@ def _decode_consumer_protocol_subscription_1(buffer: Buffer, view: memoryview, p
             raise cut("", "user_data:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "user_data:n owned_partitions:4", p, end, n)
+            user_data: bytes | None = bytes(view[p:q])
+        elif n == -1:
+            user_data = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "owned_partitions:4", p, end)
+        else:
             raise negative(n, "user_data", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "user_data:n owned_partitions:4", p, end, q - p)
-        user_data = bytes(view[p:q]) if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 6 > end - p:
@@ -232,12 +242,18 @@ def _decode_consumer_protocol_subscription_2(buffer: Buffer, view: memoryview, p
             raise cut("", "user_data:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "user_data:n owned_partitions:4", p, end, n)
+            user_data: bytes | None = bytes(view[p:q])
+        elif n == -1:
+            user_data = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "owned_partitions:4", p, end)
+        else:
             raise negative(n, "user_data", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "user_data:n owned_partitions:4", p, end, q - p)
-        user_data = bytes(view[p:q]) if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 6 > end - p:
@@ -332,12 +348,18 @@ def _decode_consumer_protocol_subscription_3(buffer: Buffer, view: memoryview, p
             raise cut("", "user_data:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "user_data:n owned_partitions:4", p, end, n)
+            user_data: bytes | None = bytes(view[p:q])
+        elif n == -1:
+            user_data = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "owned_partitions:4", p, end)
+        else:
             raise negative(n, "user_data", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "user_data:n owned_partitions:4", p, end, q - p)
-        user_data = bytes(view[p:q]) if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 6 > end - p:
@@ -365,13 +387,17 @@ def _decode_consumer_protocol_subscription_3(buffer: Buffer, view: memoryview, p
             raise cut("", "generation_id:4 rack_id:2", p, end)
         generation_id, n = read_ih(buffer, p)
         p += 6
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q > end:
+                raise cut("", "rack_id:n", p, end, n)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            rack_id = None
+            q = p
+        else:
             raise negative(n, "rack_id", p)
-        q = p + n if n > 0 else p
-        if q > end:
-            raise cut("", "rack_id:n", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
         p = q
         if p != end:
             raise not_at_end("ConsumerProtocolSubscription", p, end)
@@ -453,12 +479,16 @@ def _decode_consumer_protocol_assignment_0(buffer: Buffer, view: memoryview, p: 
             raise cut("", "user_data:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q > end:
+                raise cut("", "user_data:n", p, end, n)
+            user_data: bytes | None = bytes(view[p:q])
+        elif n == -1:
+            user_data = None
+            q = p
+        else:
             raise negative(n, "user_data", p)
-        q = p + n if n > 0 else p
-        if q > end:
-            raise cut("", "user_data:n", p, end, q - p)
-        user_data = bytes(view[p:q]) if n >= 0 else None
         p = q
         if p != end:
             raise not_at_end("ConsumerProtocolAssignment", p, end)

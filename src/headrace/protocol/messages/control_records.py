@@ -210,7 +210,7 @@ def _decode_leader_change_message_0(buffer: Buffer, view: memoryview, p: int, en
             if t:
                 tags, p = read_tags(buffer, p, end, t, "voters")
             voters.append(new(Voter, (voter_id, ZERO_UUID, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "granting_voters:1", p, end)
     n = buffer[p]
     p += 1
@@ -235,7 +235,7 @@ def _decode_leader_change_message_0(buffer: Buffer, view: memoryview, p: int, en
             if t:
                 tags, p = read_tags(buffer, p, end, t, "granting_voters")
             granting_voters.append(new(Voter, (granting_voters_voter_id, ZERO_UUID, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -254,7 +254,10 @@ def _encode_leader_change_message_0(message: LeaderChangeMessage) -> list[Part]:
     try:
         version, leader_id, voters, granting_voters, unknown_tags = message
         n = len(voters)
-        add(write_hiB(version, leader_id, n + 1) if n < 127 else write_hi(version, leader_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_hiB(version, leader_id, n + 1))
+        else:
+            add(write_hi(version, leader_id) + uvarint(n + 1))
         for voter_id, voter_directory_id, voters_unknown_tags in voters:
             if voter_directory_id != ZERO_UUID:
                 raise absent("voters.voter_directory_id", "version 0")
@@ -271,10 +274,7 @@ def _encode_leader_change_message_0(message: LeaderChangeMessage) -> list[Part]:
                 add(write_i(granting_voters_voter_id) + tag_section(granting_voters_unknown_tags))
             else:
                 add(write_ix(granting_voters_voter_id))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -308,7 +308,7 @@ def _decode_leader_change_message_1(buffer: Buffer, view: memoryview, p: int, en
             if t:
                 tags, p = read_tags(buffer, p, end, t, "voters")
             voters.append(new(Voter, (voter_id, voter_directory_id, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "granting_voters:1", p, end)
     n = buffer[p]
     p += 1
@@ -333,7 +333,7 @@ def _decode_leader_change_message_1(buffer: Buffer, view: memoryview, p: int, en
             if t:
                 tags, p = read_tags(buffer, p, end, t, "granting_voters")
             granting_voters.append(new(Voter, (granting_voters_voter_id, granting_voters_voter_directory_id, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -352,7 +352,10 @@ def _encode_leader_change_message_1(message: LeaderChangeMessage) -> list[Part]:
     try:
         version, leader_id, voters, granting_voters, unknown_tags = message
         n = len(voters)
-        add(write_hiB(version, leader_id, n + 1) if n < 127 else write_hi(version, leader_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_hiB(version, leader_id, n + 1))
+        else:
+            add(write_hi(version, leader_id) + uvarint(n + 1))
         for voter_id, voter_directory_id, voters_unknown_tags in voters:
             if len(voter_directory_id) != 16:
                 raise wrong_size(voter_directory_id, "voters.voter_directory_id")
@@ -366,13 +369,12 @@ def _encode_leader_change_message_1(message: LeaderChangeMessage) -> list[Part]:
             if len(granting_voters_voter_directory_id) != 16:
                 raise wrong_size(granting_voters_voter_directory_id, "granting_voters.voter_directory_id")
             if granting_voters_unknown_tags:
-                add(write_i16s(granting_voters_voter_id, granting_voters_voter_directory_id) + tag_section(granting_voters_unknown_tags))
+                add(write_i16s(
+                    granting_voters_voter_id, granting_voters_voter_directory_id,
+                ) + tag_section(granting_voters_unknown_tags))
             else:
                 add(write_i16sx(granting_voters_voter_id, granting_voters_voter_directory_id))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -494,26 +496,24 @@ def _decode_voters_record_0(buffer: Buffer, view: memoryview, p: int, end: int) 
                 raise crowded(n, 5, "voters.endpoints", p, end)
             endpoints: list[Endpoint] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("voters.endpoints", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "voters.endpoints.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("voters.endpoints", "name:n host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("voters.endpoints", "name:n host:1", p, end, n - 1)
                 at = "voters.endpoints.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "voters.endpoints.host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 3 > end:
-                    raise cut("voters.endpoints", "host:n port:2 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 3 > end:
+                    raise cut("voters.endpoints", "host:n port:2 tags:1", p, end, n - 1)
                 at = "voters.endpoints.host"
                 host = buffer[p:q].decode()
                 port, t = read_HB(buffer, q)
@@ -530,7 +530,7 @@ def _decode_voters_record_0(buffer: Buffer, view: memoryview, p: int, end: int) 
             if t:
                 tags, p = read_tags(buffer, p, end, t, "voters.kraft_version_feature")
             kraft_version_feature = new(KRaftVersionFeature, (min_supported_version, max_supported_version, tags))
-            if end - p < 1:
+            if p >= end:
                 raise cut("voters", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -538,7 +538,7 @@ def _decode_voters_record_0(buffer: Buffer, view: memoryview, p: int, end: int) 
             if t:
                 tags, p = read_tags(buffer, p, end, t, "voters")
             voters.append(new(VotersVoter, (voter_id, voter_directory_id, endpoints, kraft_version_feature, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -559,12 +559,18 @@ def _encode_voters_record_0(message: VotersRecord) -> list[Part]:
     try:
         version, voters, unknown_tags = message
         n = len(voters)
-        add(write_hB(version, n + 1) if n < 127 else write_h(version) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(version, n + 1))
+        else:
+            add(write_h(version) + uvarint(n + 1))
         for voter_id, voter_directory_id, endpoints, kraft_version_feature, voters_unknown_tags in voters:
             if len(voter_directory_id) != 16:
                 raise wrong_size(voter_directory_id, "voters.voter_directory_id")
             n = len(endpoints)
-            add(write_i16sB(voter_id, voter_directory_id, n + 1) if n < 127 else write_i16s(voter_id, voter_directory_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_i16sB(voter_id, voter_directory_id, n + 1))
+            else:
+                add(write_i16s(voter_id, voter_directory_id) + uvarint(n + 1))
             for name, host, port, endpoints_unknown_tags in endpoints:
                 body = name.encode()
                 n = len(body)
@@ -583,14 +589,8 @@ def _encode_voters_record_0(message: VotersRecord) -> list[Part]:
                 add(write_hh(min_supported_version, max_supported_version) + tag_section(kraft_version_feature_unknown_tags))
             else:
                 add(write_hhx(min_supported_version, max_supported_version))
-            if voters_unknown_tags:
-                add(tag_section(voters_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(voters_unknown_tags) if voters_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

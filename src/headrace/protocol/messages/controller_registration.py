@@ -86,26 +86,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
             raise crowded(n, 7, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("listeners", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -114,7 +112,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
             if t:
                 tags, p = read_tags(buffer, p, end, t, "listeners")
             listeners.append(new(Listener, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -125,16 +123,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
             raise crowded(n, 6, "features", p, end)
         features: list[Feature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -143,7 +140,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(Feature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -168,7 +165,10 @@ def _encode_request_0(message: ControllerRegistrationRequest) -> list[Part]:
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(listeners)
-        add(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1) if n < 127 else write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
+        if n < 127:
+            add(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
+        else:
+            add(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -193,10 +193,7 @@ def _encode_request_0(message: ControllerRegistrationRequest) -> list[Part]:
                 add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
             else:
                 add(write_hhx(min_supported_version, max_supported_version))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -212,12 +209,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n tags:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n tags:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -241,12 +243,12 @@ def _encode_response_0(message: ControllerRegistrationResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

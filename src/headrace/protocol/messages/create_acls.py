@@ -162,7 +162,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
     """Versions 2-3."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "creations:1", p, end)
         n = buffer[p]
         p += 1
@@ -179,30 +179,27 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             p += 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "creations.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 2 > end:
-                raise cut("creations", "resource_name:n resource_pattern_type:1 principal:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 2 > end:
+                raise cut("creations", "resource_name:n resource_pattern_type:1 principal:1", p, end, n - 1)
             at = "creations.resource_name"
             resource_name = buffer[p:q].decode()
             resource_pattern_type, n = read_bB(buffer, q)
             p = q + 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "creations.principal")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("creations", "principal:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("creations", "principal:n host:1", p, end, n - 1)
             at = "creations.principal"
             principal = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "creations.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("creations", "host:n operation:1 permission_type:1 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("creations", "host:n operation:1 permission_type:1 tags:1", p, end, n - 1)
             at = "creations.host"
             host = buffer[p:q].decode()
             operation, permission_type, t = read_bbB(buffer, q)
@@ -213,7 +210,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             creations.append(new(AclCreation, (
                 resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -241,11 +238,17 @@ def _encode_request_2(message: CreateAclsRequest) -> list[Part]:
         ) in creations:
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "creations.resource_name"))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
+            else:
+                add(write_b(resource_type) + text_length(n, "creations.resource_name"))
             add(body)
             body = principal.encode()
             n = len(body)
-            add(write_bB(resource_pattern_type, n + 1) if n < 127 else write_b(resource_pattern_type) + text_length(n, "creations.principal"))
+            if n < 127:
+                add(write_bB(resource_pattern_type, n + 1))
+            else:
+                add(write_b(resource_pattern_type) + text_length(n, "creations.principal"))
             add(body)
             body = host.encode()
             n = len(body)
@@ -255,10 +258,7 @@ def _encode_request_2(message: CreateAclsRequest) -> list[Part]:
                 add(write_bb(operation, permission_type) + tag_section(creations_unknown_tags))
             else:
                 add(write_bbx(operation, permission_type))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -279,13 +279,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
                 raise cut("results", "error_code:2 error_message:2", p, end)
             error_code, n = read_hh(buffer, p)
             p += 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("results", "error_message:n", p, end, n)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+            else:
                 raise negative(n, "results.error_message", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("results", "error_message:n", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             p = q
             results.append(new(AclCreationResult, (error_code, error_message, ())))
         if p != end:
@@ -341,19 +345,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("results", "error_message:n tags:1", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("results", "error_message:n tags:1", p, end, n - 1)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("results", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(AclCreationResult, (error_code, error_message, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -374,23 +383,23 @@ def _encode_response_2(message: CreateAclsResponse) -> list[Part]:
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, results_unknown_tags in results:
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "results.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "results.error_message"))
                 add(body)
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -150,7 +150,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "renewers:1", p, end)
         n = buffer[p]
         p += 1
@@ -161,26 +161,24 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             raise crowded(n, 3, "renewers", p, end)
         renewers: list[CreatableRenewers] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("renewers", "principal_type:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "renewers.principal_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("renewers", "principal_type:n principal_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("renewers", "principal_type:n principal_name:1", p, end, n - 1)
             at = "renewers.principal_type"
             principal_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "renewers.principal_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("renewers", "principal_name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("renewers", "principal_name:n tags:1", p, end, n - 1)
             at = "renewers.principal_name"
             principal_name = buffer[p:q].decode()
             t = buffer[q]
@@ -224,10 +222,7 @@ def _encode_request_2(message: CreateDelegationTokenRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_name"))
             add(body)
-            if renewers_unknown_tags:
-                add(tag_section(renewers_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
         if unknown_tags:
             add(write_q(max_lifetime_ms) + tag_section(unknown_tags))
         else:
@@ -241,28 +236,38 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
     """Version 3."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "owner_principal_type:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "owner_principal_type")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "owner_principal_type:n owner_principal_name:1", p, end, q - p)
-        at = "owner_principal_type"
-        owner_principal_type = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "owner_principal_type:n owner_principal_name:1", p, end, n - 1)
+            at = "owner_principal_type"
+            owner_principal_type: str | None = buffer[p:q].decode()
+        else:
+            owner_principal_type = None
+            q = p
+            if q >= end:
+                raise cut("", "owner_principal_name:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "owner_principal_name")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "owner_principal_name:n renewers:1", p, end, q - p)
-        at = "owner_principal_name"
-        owner_principal_name = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "owner_principal_name:n renewers:1", p, end, n - 1)
+            at = "owner_principal_name"
+            owner_principal_name: str | None = buffer[p:q].decode()
+        else:
+            owner_principal_name = None
+            q = p
+            if q >= end:
+                raise cut("", "renewers:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -272,26 +277,24 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             raise crowded(n, 3, "renewers", p, end)
         renewers: list[CreatableRenewers] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("renewers", "principal_type:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "renewers.principal_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("renewers", "principal_type:n principal_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("renewers", "principal_type:n principal_name:1", p, end, n - 1)
             at = "renewers.principal_type"
             principal_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "renewers.principal_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("renewers", "principal_name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("renewers", "principal_name:n tags:1", p, end, n - 1)
             at = "renewers.principal_name"
             principal_name = buffer[p:q].decode()
             t = buffer[q]
@@ -345,10 +348,7 @@ def _encode_request_3(message: CreateDelegationTokenRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_name"))
             add(body)
-            if renewers_unknown_tags:
-                add(tag_section(renewers_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
         if unknown_tags:
             add(write_q(max_lifetime_ms) + tag_section(unknown_tags))
         else:
@@ -448,40 +448,36 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
         p += 3
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "principal_type")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "principal_type:n principal_name:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "principal_type:n principal_name:1", p, end, n - 1)
         at = "principal_type"
         principal_type = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "principal_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 25 > end:
-            raise cut("", "principal_name:n issue_timestamp_ms:8 expiry_timestamp_ms:8 max_timestamp_ms:8 token_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 25 > end:
+            raise cut("", "principal_name:n issue_timestamp_ms:8 expiry_timestamp_ms:8 max_timestamp_ms:8 token_id:1", p, end, n - 1)
         at = "principal_name"
         principal_name = buffer[p:q].decode()
         issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n = read_qqqB(buffer, q)
         p = q + 25
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "token_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "token_id:n hmac:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "token_id:n hmac:1", p, end, n - 1)
         at = "token_id"
         token_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "hmac")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "hmac:n throttle_time_ms:4 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "hmac:n throttle_time_ms:4 tags:1", p, end, n - 1)
         hmac = bytes(view[p:q])
         throttle_time_ms, t = read_iB(buffer, q)
         p = q + 5
@@ -513,7 +509,10 @@ def _encode_response_2(message: CreateDelegationTokenResponse) -> list[Part]:
             raise absent("token_requester_principal_name", "version 2")
         body = principal_type.encode()
         n = len(body)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "principal_type"))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + text_length(n, "principal_type"))
         add(body)
         body = principal_name.encode()
         n = len(body)
@@ -521,7 +520,10 @@ def _encode_response_2(message: CreateDelegationTokenResponse) -> list[Part]:
         add(body)
         body = token_id.encode()
         n = len(body)
-        add(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1) if n < 127 else write_qqq(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms) + text_length(n, "token_id"))
+        if n < 127:
+            add(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1))
+        else:
+            add(write_qqq(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms) + text_length(n, "token_id"))
         add(body)
         n = len(hmac)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -545,60 +547,54 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
         p += 3
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "principal_type")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "principal_type:n principal_name:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "principal_type:n principal_name:1", p, end, n - 1)
         at = "principal_type"
         principal_type = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "principal_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "principal_name:n token_requester_principal_type:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "principal_name:n token_requester_principal_type:1", p, end, n - 1)
         at = "principal_name"
         principal_name = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "token_requester_principal_type")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "token_requester_principal_type:n token_requester_principal_name:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "token_requester_principal_type:n token_requester_principal_name:1", p, end, n - 1)
         at = "token_requester_principal_type"
         token_requester_principal_type = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "token_requester_principal_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 25 > end:
-            raise cut("", "token_requester_principal_name:n issue_timestamp_ms:8 expiry_timestamp_ms:8 max_timestamp_ms:8 token_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 25 > end:
+            raise cut("", "token_requester_principal_name:n issue_timestamp_ms:8 expiry_timestamp_ms:8 max_timestamp_ms:8 token_id:1", p, end, n - 1)
         at = "token_requester_principal_name"
         token_requester_principal_name = buffer[p:q].decode()
         issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n = read_qqqB(buffer, q)
         p = q + 25
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "token_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "token_id:n hmac:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "token_id:n hmac:1", p, end, n - 1)
         at = "token_id"
         token_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "hmac")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "hmac:n throttle_time_ms:4 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "hmac:n throttle_time_ms:4 tags:1", p, end, n - 1)
         hmac = bytes(view[p:q])
         throttle_time_ms, t = read_iB(buffer, q)
         p = q + 5
@@ -626,7 +622,10 @@ def _encode_response_3(message: CreateDelegationTokenResponse) -> list[Part]:
         ) = message
         body = principal_type.encode()
         n = len(body)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "principal_type"))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + text_length(n, "principal_type"))
         add(body)
         body = principal_name.encode()
         n = len(body)
@@ -642,7 +641,10 @@ def _encode_response_3(message: CreateDelegationTokenResponse) -> list[Part]:
         add(body)
         body = token_id.encode()
         n = len(body)
-        add(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1) if n < 127 else write_qqq(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms) + text_length(n, "token_id"))
+        if n < 127:
+            add(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1))
+        else:
+            add(write_qqq(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms) + text_length(n, "token_id"))
         add(body)
         n = len(hmac)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))

@@ -104,10 +104,10 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             name = buffer[p:q].decode()
             count, n = read_ii(buffer, q)
             p = q + 8
-            if n < -1 or n * 4 > end - p:
-                raise crowded(n, 4, "topics.assignments", p, end)
             assignments: list[CreatePartitionsAssignment] | None = None
-            if n >= 0:
+            if n != -1:
+                if n < 0 or n * 4 > end - p:
+                    raise crowded(n, 4, "topics.assignments", p, end)
                 assignments = []
                 for _ in range(n):
                     if end - p < 4:
@@ -170,7 +170,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
     """Versions 2-3."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -181,30 +181,29 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             raise crowded(n, 7, "topics", p, end)
         topics: list[CreatePartitionsTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("topics", "name:n count:4 assignments:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("topics", "name:n count:4 assignments:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             count, n = read_iB(buffer, q)
             p = q + 5
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics.assignments")
-            n -= 1
-            if n * 2 > end - p:
-                raise crowded(n, 2, "topics.assignments", p, end)
             assignments: list[CreatePartitionsAssignment] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "topics.assignments")
+                n -= 1
+                if n * 2 > end - p:
+                    raise crowded(n, 2, "topics.assignments", p, end)
                 assignments = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topics.assignments", "broker_ids:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -212,7 +211,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
                         n, p = uvarint_rest(buffer, p, end, n, "topics.assignments.broker_ids")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topics.assignments", "broker_ids:n tags:1", p, end, n * 4 if n > 0 else n)
                     *broker_ids, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -220,7 +219,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.assignments")
                     assignments.append(new(CreatePartitionsAssignment, (broker_ids, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -259,19 +258,16 @@ def _encode_request_2(message: CreatePartitionsRequest) -> list[Part]:
                 add(write_ix(count))
             else:
                 n = len(assignments)
-                add(write_iB(count, n + 1) if n < 127 else write_i(count) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(count, n + 1))
+                else:
+                    add(write_i(count) + uvarint(n + 1))
                 for broker_ids, assignments_unknown_tags in assignments:
                     n = len(broker_ids)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*broker_ids))
-                    if assignments_unknown_tags:
-                        add(tag_section(assignments_unknown_tags))
-                    else:
-                        add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                    add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
             add(write_it(timeout_ms, validate_only) + tag_section(unknown_tags))
         else:
@@ -303,13 +299,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             name = buffer[p:q].decode()
             error_code, n = read_hh(buffer, q)
             p = q + 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("results", "error_message:n", p, end, n)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+            else:
                 raise negative(n, "results.error_message", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("results", "error_message:n", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             p = q
             results.append(new(CreatePartitionsTopicResult, (name, error_code, error_message, ())))
         if p != end:
@@ -363,35 +363,39 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             raise crowded(n, 5, "results", p, end)
         results: list[CreatePartitionsTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("results", "name:n error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("results", "name:n error_code:2 error_message:1", p, end, n - 1)
             at = "results.name"
             name = buffer[p:q].decode()
             error_code, n = read_hB(buffer, q)
             p = q + 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("results", "error_message:n tags:1", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("results", "error_message:n tags:1", p, end, n - 1)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("results", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(CreatePartitionsTopicResult, (name, error_code, error_message, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -412,7 +416,10 @@ def _encode_response_2(message: CreatePartitionsResponse) -> list[Part]:
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, error_code, error_message, results_unknown_tags in results:
             body = name.encode()
             n = len(body)
@@ -423,16 +430,13 @@ def _encode_response_2(message: CreatePartitionsResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "results.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "results.error_message"))
                 add(body)
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -174,13 +174,17 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
                 configs_name = buffer[p:q].decode()
                 (n,) = read_h(buffer, q)
                 p = q + 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topics.configs", "value:n", p, end, n)
+                    at = "topics.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    value = None
+                    q = p
+                else:
                     raise negative(n, "topics.configs.value", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topics.configs", "value:n", p, end, q - p)
-                at = "topics.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 configs.append(new(CreatableTopicConfig, (configs_name, value, ())))
             topics.append(new(CreatableTopic, (name, num_partitions, replication_factor, assignments, configs, ())))
@@ -246,7 +250,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
     """Versions 5-7."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -257,16 +261,15 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             raise crowded(n, 10, "topics", p, end)
         topics: list[CreatableTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 7 > end:
-                raise cut("topics", "name:n num_partitions:4 replication_factor:2 assignments:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 7 > end:
+                raise cut("topics", "name:n num_partitions:4 replication_factor:2 assignments:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             num_partitions, replication_factor, n = read_ihB(buffer, q)
@@ -286,7 +289,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
                     n, p = uvarint_rest(buffer, p, end, n, "topics.assignments.broker_ids")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.assignments", "broker_ids:n tags:1", p, end, n * 4 if n > 0 else n)
                 *broker_ids, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -294,7 +297,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.assignments")
                 assignments.append(new(CreatableReplicaAssignment, (partition_index, broker_ids, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "configs:1", p, end)
             n = buffer[p]
             p += 1
@@ -305,35 +308,39 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
                 raise crowded(n, 3, "topics.configs", p, end)
             configs: list[CreatableTopicConfig] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.configs", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.configs.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics.configs", "name:n value:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics.configs", "name:n value:1", p, end, n - 1)
                 at = "topics.configs.name"
                 configs_name = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.configs.value")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topics.configs", "value:n tags:1", p, end, q - p)
-                at = "topics.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topics.configs", "value:n tags:1", p, end, n - 1)
+                    at = "topics.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                else:
+                    value = None
+                    q = p
+                    if q >= end:
+                        raise cut("topics.configs", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.configs")
                 configs.append(new(CreatableTopicConfig, (configs_name, value, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -369,15 +376,18 @@ def _encode_request_5(message: CreateTopicsRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             add(body)
             n = len(assignments)
-            add(write_ihB(num_partitions, replication_factor, n + 1) if n < 127 else write_ih(num_partitions, replication_factor) + uvarint(n + 1))
+            if n < 127:
+                add(write_ihB(num_partitions, replication_factor, n + 1))
+            else:
+                add(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
             for partition_index, broker_ids, assignments_unknown_tags in assignments:
                 n = len(broker_ids)
-                add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
-                add(write_int32s[n](*broker_ids))
-                if assignments_unknown_tags:
-                    add(tag_section(assignments_unknown_tags))
+                if n < 127:
+                    add(write_iB(partition_index, n + 1))
                 else:
-                    add(b"\0")
+                    add(write_i(partition_index) + uvarint(n + 1))
+                add(write_int32s[n](*broker_ids))
+                add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
             n = len(configs)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for configs_name, value, configs_unknown_tags in configs:
@@ -392,14 +402,8 @@ def _encode_request_5(message: CreateTopicsRequest) -> list[Part]:
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.value"))
                     add(body)
-                if configs_unknown_tags:
-                    add(tag_section(configs_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                add(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
             add(write_it(timeout_ms, validate_only) + tag_section(unknown_tags))
         else:
@@ -431,13 +435,17 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             name = buffer[p:q].decode()
             error_code, n = read_hh(buffer, q)
             p = q + 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("topics", "error_message:n", p, end, n)
+                at = "topics.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+            else:
                 raise negative(n, "topics.error_message", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("topics", "error_message:n", p, end, q - p)
-            at = "topics.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             p = q
             topics.append(new(CreatableTopicResult, (name, ZERO_UUID, error_code, error_message, 0, -1, -1, (), ())))
         if p != end:
@@ -516,61 +524,69 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             raise crowded(n, 12, "topics", p, end)
         topics: list[CreatableTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("topics", "name:n error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("topics", "name:n error_code:2 error_message:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             error_code, n = read_hB(buffer, q)
             p = q + 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 7 > end:
-                raise cut("topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, q - p)
-            at = "topics.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 7 > end:
+                    raise cut("topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, n - 1)
+                at = "topics.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q + 7 > end:
+                    raise cut("topics", "num_partitions:4 replication_factor:2 configs:1", p, end)
             num_partitions, replication_factor, n = read_ihB(buffer, q)
             p = q + 7
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
-            n -= 1
-            if n * 6 > end - p:
-                raise crowded(n, 6, "topics.configs", p, end)
             configs: list[CreatableTopicConfigs] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
+                n -= 1
+                if n * 6 > end - p:
+                    raise crowded(n, 6, "topics.configs", p, end)
                 configs = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topics.configs", "name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "topics.configs.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("topics.configs", "name:n value:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("topics.configs", "name:n value:1", p, end, n - 1)
                     at = "topics.configs.name"
                     configs_name = buffer[p:q].decode()
                     n = buffer[q]
                     p = q + 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "topics.configs.value")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 4 > end:
-                        raise cut("topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, q - p)
-                    at = "topics.configs.value"
-                    value = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q + 4 > end:
+                            raise cut("topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, n - 1)
+                        at = "topics.configs.value"
+                        value: str | None = buffer[p:q].decode()
+                    else:
+                        value = None
+                        q = p
+                        if q + 4 > end:
+                            raise cut("topics.configs", "read_only:1 config_source:1 is_sensitive:1 tags:1", p, end)
                     read_only, config_source, is_sensitive, t = read_tbtB(buffer, q)
                     p = q + 4
                     tags = ()
@@ -579,7 +595,7 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
                     configs.append(new(CreatableTopicConfigs, (
                         configs_name, value, read_only, config_source, is_sensitive, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -591,7 +607,7 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
                 name, ZERO_UUID, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
                 configs, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -623,7 +639,10 @@ def _encode_response_5(message: CreateTopicsResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor, configs,
             topics_unknown_tags,
@@ -637,13 +656,19 @@ def _encode_response_5(message: CreateTopicsResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "topics.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "topics.error_message"))
                 add(body)
             if configs is None:
                 add(write_ihx(num_partitions, replication_factor))
             else:
                 n = len(configs)
-                add(write_ihB(num_partitions, replication_factor, n + 1) if n < 127 else write_ih(num_partitions, replication_factor) + uvarint(n + 1))
+                if n < 127:
+                    add(write_ihB(num_partitions, replication_factor, n + 1))
+                else:
+                    add(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
                 for configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags in configs:
                     body = configs_name.encode()
                     n = len(body)
@@ -664,10 +689,7 @@ def _encode_response_5(message: CreateTopicsResponse) -> list[Part]:
                 add(_write_creatable_topic_result_tags(topic_config_error_code, topics_unknown_tags))
             else:
                 add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -710,61 +732,69 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             raise crowded(n, 28, "topics", p, end)
         topics: list[CreatableTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 19 > end:
-                raise cut("topics", "name:n topic_id:16 error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 19 > end:
+                raise cut("topics", "name:n topic_id:16 error_code:2 error_message:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             topic_id, error_code, n = read_16shB(buffer, q)
             p = q + 19
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 7 > end:
-                raise cut("topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, q - p)
-            at = "topics.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 7 > end:
+                    raise cut("topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, n - 1)
+                at = "topics.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q + 7 > end:
+                    raise cut("topics", "num_partitions:4 replication_factor:2 configs:1", p, end)
             num_partitions, replication_factor, n = read_ihB(buffer, q)
             p = q + 7
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
-            n -= 1
-            if n * 6 > end - p:
-                raise crowded(n, 6, "topics.configs", p, end)
             configs: list[CreatableTopicConfigs] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
+                n -= 1
+                if n * 6 > end - p:
+                    raise crowded(n, 6, "topics.configs", p, end)
                 configs = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topics.configs", "name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "topics.configs.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("topics.configs", "name:n value:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("topics.configs", "name:n value:1", p, end, n - 1)
                     at = "topics.configs.name"
                     configs_name = buffer[p:q].decode()
                     n = buffer[q]
                     p = q + 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "topics.configs.value")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 4 > end:
-                        raise cut("topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, q - p)
-                    at = "topics.configs.value"
-                    value = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q + 4 > end:
+                            raise cut("topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, n - 1)
+                        at = "topics.configs.value"
+                        value: str | None = buffer[p:q].decode()
+                    else:
+                        value = None
+                        q = p
+                        if q + 4 > end:
+                            raise cut("topics.configs", "read_only:1 config_source:1 is_sensitive:1 tags:1", p, end)
                     read_only, config_source, is_sensitive, t = read_tbtB(buffer, q)
                     p = q + 4
                     tags = ()
@@ -773,7 +803,7 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
                     configs.append(new(CreatableTopicConfigs, (
                         configs_name, value, read_only, config_source, is_sensitive, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -785,7 +815,7 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
                 name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor, configs,
                 tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -817,7 +847,10 @@ def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor, configs,
             topics_unknown_tags,
@@ -833,13 +866,19 @@ def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_16shB(topic_id, error_code, n + 1) if n < 127 else write_16sh(topic_id, error_code) + text_length(n, "topics.error_message"))
+                if n < 127:
+                    add(write_16shB(topic_id, error_code, n + 1))
+                else:
+                    add(write_16sh(topic_id, error_code) + text_length(n, "topics.error_message"))
                 add(body)
             if configs is None:
                 add(write_ihx(num_partitions, replication_factor))
             else:
                 n = len(configs)
-                add(write_ihB(num_partitions, replication_factor, n + 1) if n < 127 else write_ih(num_partitions, replication_factor) + uvarint(n + 1))
+                if n < 127:
+                    add(write_ihB(num_partitions, replication_factor, n + 1))
+                else:
+                    add(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
                 for configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags in configs:
                     body = configs_name.encode()
                     n = len(body)
@@ -860,10 +899,7 @@ def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
                 add(_write_creatable_topic_result_tags_2(topic_config_error_code, topics_unknown_tags))
             else:
                 add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

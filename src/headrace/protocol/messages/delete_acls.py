@@ -108,31 +108,49 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
                 raise cut("filters", "resource_type_filter:1 resource_name_filter:2", p, end)
             resource_type_filter, n = read_bh(buffer, p)
             p += 3
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 3 > end:
+                    raise cut("filters", "resource_name_filter:n pattern_type_filter:1 principal_filter:2", p, end, n)
+                at = "filters.resource_name_filter"
+                resource_name_filter: str | None = buffer[p:q].decode()
+            elif n == -1:
+                resource_name_filter = None
+                q = p
+                if q + 3 > end:
+                    raise cut("filters", "pattern_type_filter:1 principal_filter:2", p, end)
+            else:
                 raise negative(n, "filters.resource_name_filter", p)
-            q = p + n if n > 0 else p
-            if q + 3 > end:
-                raise cut("filters", "resource_name_filter:n pattern_type_filter:1 principal_filter:2", p, end, q - p)
-            at = "filters.resource_name_filter"
-            resource_name_filter = buffer[p:q].decode() if n >= 0 else None
             pattern_type_filter, n = read_bh(buffer, q)
             p = q + 3
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 2 > end:
+                    raise cut("filters", "principal_filter:n host_filter:2", p, end, n)
+                at = "filters.principal_filter"
+                principal_filter: str | None = buffer[p:q].decode()
+            elif n == -1:
+                principal_filter = None
+                q = p
+                if q + 2 > end:
+                    raise cut("filters", "host_filter:2", p, end)
+            else:
                 raise negative(n, "filters.principal_filter", p)
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("filters", "principal_filter:n host_filter:2", p, end, q - p)
-            at = "filters.principal_filter"
-            principal_filter = buffer[p:q].decode() if n >= 0 else None
             (n,) = read_h(buffer, q)
             p = q + 2
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 2 > end:
+                    raise cut("filters", "host_filter:n operation:1 permission_type:1", p, end, n)
+                at = "filters.host_filter"
+                host_filter: str | None = buffer[p:q].decode()
+            elif n == -1:
+                host_filter = None
+                q = p
+                if q + 2 > end:
+                    raise cut("filters", "operation:1 permission_type:1", p, end)
+            else:
                 raise negative(n, "filters.host_filter", p)
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("filters", "host_filter:n operation:1 permission_type:1", p, end, q - p)
-            at = "filters.host_filter"
-            host_filter = buffer[p:q].decode() if n >= 0 else None
             operation, permission_type = read_bb(buffer, q)
             p = q + 2
             filters.append(new(DeleteAclsFilter, (
@@ -193,7 +211,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
     """Versions 2-3."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "filters:1", p, end)
         n = buffer[p]
         p += 1
@@ -210,32 +228,47 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             p += 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "filters.resource_name_filter")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("filters", "resource_name_filter:n pattern_type_filter:1 principal_filter:1", p, end, q - p)
-            at = "filters.resource_name_filter"
-            resource_name_filter = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 2 > end:
+                    raise cut("filters", "resource_name_filter:n pattern_type_filter:1 principal_filter:1", p, end, n - 1)
+                at = "filters.resource_name_filter"
+                resource_name_filter: str | None = buffer[p:q].decode()
+            else:
+                resource_name_filter = None
+                q = p
+                if q + 2 > end:
+                    raise cut("filters", "pattern_type_filter:1 principal_filter:1", p, end)
             pattern_type_filter, n = read_bB(buffer, q)
             p = q + 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "filters.principal_filter")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("filters", "principal_filter:n host_filter:1", p, end, q - p)
-            at = "filters.principal_filter"
-            principal_filter = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("filters", "principal_filter:n host_filter:1", p, end, n - 1)
+                at = "filters.principal_filter"
+                principal_filter: str | None = buffer[p:q].decode()
+            else:
+                principal_filter = None
+                q = p
+                if q >= end:
+                    raise cut("filters", "host_filter:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "filters.host_filter")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 3 > end:
-                raise cut("filters", "host_filter:n operation:1 permission_type:1 tags:1", p, end, q - p)
-            at = "filters.host_filter"
-            host_filter = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 3 > end:
+                    raise cut("filters", "host_filter:n operation:1 permission_type:1 tags:1", p, end, n - 1)
+                at = "filters.host_filter"
+                host_filter: str | None = buffer[p:q].decode()
+            else:
+                host_filter = None
+                q = p
+                if q + 3 > end:
+                    raise cut("filters", "operation:1 permission_type:1 tags:1", p, end)
             operation, permission_type, t = read_bbB(buffer, q)
             p = q + 3
             tags = ()
@@ -245,7 +278,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
                 resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
                 permission_type, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -276,14 +309,20 @@ def _encode_request_2(message: DeleteAclsRequest) -> list[Part]:
             else:
                 body = resource_name_filter.encode()
                 n = len(body)
-                add(write_bB(resource_type_filter, n + 1) if n < 127 else write_b(resource_type_filter) + text_length(n, "filters.resource_name_filter"))
+                if n < 127:
+                    add(write_bB(resource_type_filter, n + 1))
+                else:
+                    add(write_b(resource_type_filter) + text_length(n, "filters.resource_name_filter"))
                 add(body)
             if principal_filter is None:
                 add(write_bx(pattern_type_filter))
             else:
                 body = principal_filter.encode()
                 n = len(body)
-                add(write_bB(pattern_type_filter, n + 1) if n < 127 else write_b(pattern_type_filter) + text_length(n, "filters.principal_filter"))
+                if n < 127:
+                    add(write_bB(pattern_type_filter, n + 1))
+                else:
+                    add(write_b(pattern_type_filter) + text_length(n, "filters.principal_filter"))
                 add(body)
             if host_filter is None:
                 add(b"\0")
@@ -296,10 +335,7 @@ def _encode_request_2(message: DeleteAclsRequest) -> list[Part]:
                 add(write_bb(operation, permission_type) + tag_section(filters_unknown_tags))
             else:
                 add(write_bbx(operation, permission_type))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -320,13 +356,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise cut("filter_results", "error_code:2 error_message:2", p, end)
             error_code, n = read_hh(buffer, p)
             p += 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 4 > end:
+                    raise cut("filter_results", "error_message:n matching_acls:4", p, end, n)
+                at = "filter_results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+                if q + 4 > end:
+                    raise cut("filter_results", "matching_acls:4", p, end)
+            else:
                 raise negative(n, "filter_results.error_message", p)
-            q = p + n if n > 0 else p
-            if q + 4 > end:
-                raise cut("filter_results", "error_message:n matching_acls:4", p, end, q - p)
-            at = "filter_results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             (n,) = read_i(buffer, q)
             p = q + 4
             if n < 0 or n * 14 > end - p:
@@ -337,13 +379,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     raise cut("filter_results.matching_acls", "error_code:2 error_message:2", p, end)
                 matching_acls_error_code, n = read_hh(buffer, p)
                 p += 4
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 3 > end:
+                        raise cut("filter_results.matching_acls", "error_message:n resource_type:1 resource_name:2", p, end, n)
+                    at = "filter_results.matching_acls.error_message"
+                    matching_acls_error_message: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    matching_acls_error_message = None
+                    q = p
+                    if q + 3 > end:
+                        raise cut("filter_results.matching_acls", "resource_type:1 resource_name:2", p, end)
+                else:
                     raise negative(n, "filter_results.matching_acls.error_message", p)
-                q = p + n if n > 0 else p
-                if q + 3 > end:
-                    raise cut("filter_results.matching_acls", "error_message:n resource_type:1 resource_name:2", p, end, q - p)
-                at = "filter_results.matching_acls.error_message"
-                matching_acls_error_message = buffer[p:q].decode() if n >= 0 else None
                 resource_type, n = read_bh(buffer, q)
                 p = q + 3
                 q = p + n
@@ -453,12 +501,17 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "filter_results.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("filter_results", "error_message:n matching_acls:1", p, end, q - p)
-            at = "filter_results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("filter_results", "error_message:n matching_acls:1", p, end, n - 1)
+                at = "filter_results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("filter_results", "matching_acls:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
@@ -474,40 +527,42 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 p += 3
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "filter_results.matching_acls.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 2 > end:
-                    raise cut("filter_results.matching_acls", "error_message:n resource_type:1 resource_name:1", p, end, q - p)
-                at = "filter_results.matching_acls.error_message"
-                matching_acls_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 2 > end:
+                        raise cut("filter_results.matching_acls", "error_message:n resource_type:1 resource_name:1", p, end, n - 1)
+                    at = "filter_results.matching_acls.error_message"
+                    matching_acls_error_message: str | None = buffer[p:q].decode()
+                else:
+                    matching_acls_error_message = None
+                    q = p
+                    if q + 2 > end:
+                        raise cut("filter_results.matching_acls", "resource_type:1 resource_name:1", p, end)
                 resource_type, n = read_bB(buffer, q)
                 p = q + 2
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "filter_results.matching_acls.resource_name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 2 > end:
-                    raise cut("filter_results.matching_acls", "resource_name:n pattern_type:1 principal:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 2 > end:
+                    raise cut("filter_results.matching_acls", "resource_name:n pattern_type:1 principal:1", p, end, n - 1)
                 at = "filter_results.matching_acls.resource_name"
                 resource_name = buffer[p:q].decode()
                 pattern_type, n = read_bB(buffer, q)
                 p = q + 2
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "filter_results.matching_acls.principal")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("filter_results.matching_acls", "principal:n host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("filter_results.matching_acls", "principal:n host:1", p, end, n - 1)
                 at = "filter_results.matching_acls.principal"
                 principal = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "filter_results.matching_acls.host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 3 > end:
-                    raise cut("filter_results.matching_acls", "host:n operation:1 permission_type:1 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 3 > end:
+                    raise cut("filter_results.matching_acls", "host:n operation:1 permission_type:1 tags:1", p, end, n - 1)
                 at = "filter_results.matching_acls.host"
                 host = buffer[p:q].decode()
                 operation, permission_type, t = read_bbB(buffer, q)
@@ -519,7 +574,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     matching_acls_error_code, matching_acls_error_message, resource_type, resource_name, pattern_type,
                     principal, host, operation, permission_type, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("filter_results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -527,7 +582,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "filter_results")
             filter_results.append(new(DeleteAclsFilterResult, (error_code, error_message, matching_acls, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -548,14 +603,20 @@ def _encode_response_2(message: DeleteAclsResponse) -> list[Part]:
     try:
         throttle_time_ms, filter_results, unknown_tags = message
         n = len(filter_results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, matching_acls, filter_results_unknown_tags in filter_results:
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "filter_results.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "filter_results.error_message"))
                 add(body)
             n = len(matching_acls)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -568,15 +629,24 @@ def _encode_response_2(message: DeleteAclsResponse) -> list[Part]:
                 else:
                     body = matching_acls_error_message.encode()
                     n = len(body)
-                    add(write_hB(matching_acls_error_code, n + 1) if n < 127 else write_h(matching_acls_error_code) + text_length(n, "filter_results.matching_acls.error_message"))
+                    if n < 127:
+                        add(write_hB(matching_acls_error_code, n + 1))
+                    else:
+                        add(write_h(matching_acls_error_code) + text_length(n, "filter_results.matching_acls.error_message"))
                     add(body)
                 body = resource_name.encode()
                 n = len(body)
-                add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "filter_results.matching_acls.resource_name"))
+                if n < 127:
+                    add(write_bB(resource_type, n + 1))
+                else:
+                    add(write_b(resource_type) + text_length(n, "filter_results.matching_acls.resource_name"))
                 add(body)
                 body = principal.encode()
                 n = len(body)
-                add(write_bB(pattern_type, n + 1) if n < 127 else write_b(pattern_type) + text_length(n, "filter_results.matching_acls.principal"))
+                if n < 127:
+                    add(write_bB(pattern_type, n + 1))
+                else:
+                    add(write_b(pattern_type) + text_length(n, "filter_results.matching_acls.principal"))
                 add(body)
                 body = host.encode()
                 n = len(body)
@@ -586,14 +656,8 @@ def _encode_response_2(message: DeleteAclsResponse) -> list[Part]:
                     add(write_bb(operation, permission_type) + tag_section(matching_acls_unknown_tags))
                 else:
                     add(write_bbx(operation, permission_type))
-            if filter_results_unknown_tags:
-                add(tag_section(filter_results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(filter_results_unknown_tags) if filter_results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

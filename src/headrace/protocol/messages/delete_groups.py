@@ -106,7 +106,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "groups_names:1", p, end)
         n = buffer[p]
         p += 1
@@ -117,7 +117,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             raise crowded(n, 1, "groups_names", p, end)
         groups_names: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "groups_names:1", p, end)
             n = buffer[p]
             p += 1
@@ -130,7 +130,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             at = "groups_names"
             groups_names.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -157,10 +157,7 @@ def _encode_request_2(message: DeleteGroupsRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups_names"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -234,16 +231,15 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 4, "results", p, end)
         results: list[DeletableGroupResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("results", "group_id:n error_code:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("results", "group_id:n error_code:2 tags:1", p, end, n - 1)
             at = "results.group_id"
             group_id = buffer[p:q].decode()
             error_code, t = read_hB(buffer, q)
@@ -252,7 +248,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(DeletableGroupResult, (group_id, error_code, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -273,7 +269,10 @@ def _encode_response_2(message: DeleteGroupsResponse) -> list[Part]:
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, error_code, results_unknown_tags in results:
             body = group_id.encode()
             n = len(body)
@@ -283,10 +282,7 @@ def _encode_response_2(message: DeleteGroupsResponse) -> list[Part]:
                 add(write_h(error_code) + tag_section(results_unknown_tags))
             else:
                 add(write_hx(error_code))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -157,7 +157,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -168,16 +168,15 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             raise crowded(n, 3, "topics", p, end)
         topics: list[DeleteRecordsTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -203,7 +202,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(DeleteRecordsPartition, (partition_index, offset, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -245,10 +244,7 @@ def _encode_request_2(message: DeleteRecordsRequest) -> list[Part]:
                     add(write_iq(partition_index, offset) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iqx(partition_index, offset))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
@@ -338,16 +334,15 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 3, "topics", p, end)
         topics: list[DeleteRecordsTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -373,7 +368,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(DeleteRecordsPartitionResult, (partition_index, low_watermark, error_code, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -381,7 +376,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(DeleteRecordsTopicResult, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -402,7 +397,10 @@ def _encode_response_2(message: DeleteRecordsResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -415,14 +413,8 @@ def _encode_response_2(message: DeleteRecordsResponse) -> list[Part]:
                     add(write_iqh(partition_index, low_watermark, error_code) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iqhx(partition_index, low_watermark, error_code))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

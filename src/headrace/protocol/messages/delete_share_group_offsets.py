@@ -66,16 +66,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -87,16 +86,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             raise crowded(n, 2, "topics", p, end)
         topics: list[DeleteShareGroupOffsetsRequestTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n tags:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             t = buffer[q]
@@ -105,7 +103,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(DeleteShareGroupOffsetsRequestTopic, (topic_name, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -136,14 +134,8 @@ def _encode_request_0(message: DeleteShareGroupOffsetsRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             add(body)
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -159,12 +151,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n responses:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n responses:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "responses:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -174,28 +171,32 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 21, "responses", p, end)
         responses: list[DeleteShareGroupOffsetsResponseTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 19 > end:
-                raise cut("responses", "topic_name:n topic_id:16 error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 19 > end:
+                raise cut("responses", "topic_name:n topic_id:16 error_code:2 error_message:1", p, end, n - 1)
             at = "responses.topic_name"
             topic_name = buffer[p:q].decode()
             topic_id, responses_error_code, n = read_16shB(buffer, q)
             p = q + 19
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("responses", "error_message:n tags:1", p, end, q - p)
-            at = "responses.error_message"
-            responses_error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("responses", "error_message:n tags:1", p, end, n - 1)
+                at = "responses.error_message"
+                responses_error_message: str | None = buffer[p:q].decode()
+            else:
+                responses_error_message = None
+                q = p
+                if q >= end:
+                    raise cut("responses", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
@@ -204,7 +205,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             responses.append(new(DeleteShareGroupOffsetsResponseTopic, (
                 topic_name, topic_id, responses_error_code, responses_error_message, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -229,7 +230,10 @@ def _encode_response_0(message: DeleteShareGroupOffsetsResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(responses)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -245,16 +249,13 @@ def _encode_response_0(message: DeleteShareGroupOffsetsResponse) -> list[Part]:
             else:
                 body = responses_error_message.encode()
                 n = len(body)
-                add(write_16shB(topic_id, responses_error_code, n + 1) if n < 127 else write_16sh(topic_id, responses_error_code) + text_length(n, "responses.error_message"))
+                if n < 127:
+                    add(write_16shB(topic_id, responses_error_code, n + 1))
+                else:
+                    add(write_16sh(topic_id, responses_error_code) + text_length(n, "responses.error_message"))
                 add(body)
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

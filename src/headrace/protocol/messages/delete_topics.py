@@ -134,7 +134,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
     """Versions 4-5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topic_names:1", p, end)
         n = buffer[p]
         p += 1
@@ -145,7 +145,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             raise crowded(n, 1, "topic_names", p, end)
         topic_names: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "topic_names:1", p, end)
             n = buffer[p]
             p += 1
@@ -200,7 +200,7 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
     """Version 6."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -211,18 +211,23 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             raise crowded(n, 18, "topics", p, end)
         topics: list[DeleteTopicState] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 17 > end:
-                raise cut("topics", "name:n topic_id:16 tags:1", p, end, q - p)
-            at = "topics.name"
-            name = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 17 > end:
+                    raise cut("topics", "name:n topic_id:16 tags:1", p, end, n - 1)
+                at = "topics.name"
+                name: str | None = buffer[p:q].decode()
+            else:
+                name = None
+                q = p
+                if q + 17 > end:
+                    raise cut("topics", "topic_id:16 tags:1", p, end)
             topic_id, t = read_16sB(buffer, q)
             p = q + 17
             tags = ()
@@ -344,16 +349,15 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 4, "responses", p, end)
         responses: list[DeletableTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("responses", "name:n error_code:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("responses", "name:n error_code:2 tags:1", p, end, n - 1)
             at = "responses.name"
             name = buffer[p:q].decode()
             error_code, t = read_hB(buffer, q)
@@ -362,7 +366,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(DeletableTopicResult, (name, ZERO_UUID, error_code, None, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -383,7 +387,10 @@ def _encode_response_4(message: DeleteTopicsResponse) -> list[Part]:
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
             if name is None:
                 raise null("responses.name", "version 4")
@@ -395,10 +402,7 @@ def _encode_response_4(message: DeleteTopicsResponse) -> list[Part]:
                 add(write_h(error_code) + tag_section(responses_unknown_tags))
             else:
                 add(write_hx(error_code))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -419,35 +423,39 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 5, "responses", p, end)
         responses: list[DeletableTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("responses", "name:n error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("responses", "name:n error_code:2 error_message:1", p, end, n - 1)
             at = "responses.name"
             name = buffer[p:q].decode()
             error_code, n = read_hB(buffer, q)
             p = q + 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("responses", "error_message:n tags:1", p, end, q - p)
-            at = "responses.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("responses", "error_message:n tags:1", p, end, n - 1)
+                at = "responses.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("responses", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(DeletableTopicResult, (name, ZERO_UUID, error_code, error_message, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -468,7 +476,10 @@ def _encode_response_5(message: DeleteTopicsResponse) -> list[Part]:
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
             if name is None:
                 raise null("responses.name", "version 5")
@@ -481,16 +492,13 @@ def _encode_response_5(message: DeleteTopicsResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "responses.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "responses.error_message"))
                 add(body)
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -511,35 +519,45 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 21, "responses", p, end)
         responses: list[DeletableTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.name")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 19 > end:
-                raise cut("responses", "name:n topic_id:16 error_code:2 error_message:1", p, end, q - p)
-            at = "responses.name"
-            name = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 19 > end:
+                    raise cut("responses", "name:n topic_id:16 error_code:2 error_message:1", p, end, n - 1)
+                at = "responses.name"
+                name: str | None = buffer[p:q].decode()
+            else:
+                name = None
+                q = p
+                if q + 19 > end:
+                    raise cut("responses", "topic_id:16 error_code:2 error_message:1", p, end)
             topic_id, error_code, n = read_16shB(buffer, q)
             p = q + 19
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("responses", "error_message:n tags:1", p, end, q - p)
-            at = "responses.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("responses", "error_message:n tags:1", p, end, n - 1)
+                at = "responses.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("responses", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(DeletableTopicResult, (name, topic_id, error_code, error_message, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -560,7 +578,10 @@ def _encode_response_6(message: DeleteTopicsResponse) -> list[Part]:
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
@@ -576,16 +597,13 @@ def _encode_response_6(message: DeleteTopicsResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_16shB(topic_id, error_code, n + 1) if n < 127 else write_16sh(topic_id, error_code) + text_length(n, "responses.error_message"))
+                if n < 127:
+                    add(write_16shB(topic_id, error_code, n + 1))
+                else:
+                    add(write_16sh(topic_id, error_code) + text_length(n, "responses.error_message"))
                 add(body)
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

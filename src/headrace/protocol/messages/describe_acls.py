@@ -92,31 +92,49 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise cut("", "resource_type_filter:1 resource_name_filter:2", p, end)
         resource_type_filter, n = read_bh(buffer, p)
         p += 3
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 3 > end:
+                raise cut("", "resource_name_filter:n pattern_type_filter:1 principal_filter:2", p, end, n)
+            at = "resource_name_filter"
+            resource_name_filter: str | None = buffer[p:q].decode()
+        elif n == -1:
+            resource_name_filter = None
+            q = p
+            if q + 3 > end:
+                raise cut("", "pattern_type_filter:1 principal_filter:2", p, end)
+        else:
             raise negative(n, "resource_name_filter", p)
-        q = p + n if n > 0 else p
-        if q + 3 > end:
-            raise cut("", "resource_name_filter:n pattern_type_filter:1 principal_filter:2", p, end, q - p)
-        at = "resource_name_filter"
-        resource_name_filter = buffer[p:q].decode() if n >= 0 else None
         pattern_type_filter, n = read_bh(buffer, q)
         p = q + 3
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 2 > end:
+                raise cut("", "principal_filter:n host_filter:2", p, end, n)
+            at = "principal_filter"
+            principal_filter: str | None = buffer[p:q].decode()
+        elif n == -1:
+            principal_filter = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "host_filter:2", p, end)
+        else:
             raise negative(n, "principal_filter", p)
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "principal_filter:n host_filter:2", p, end, q - p)
-        at = "principal_filter"
-        principal_filter = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 2 > end:
+                raise cut("", "host_filter:n operation:1 permission_type:1", p, end, n)
+            at = "host_filter"
+            host_filter: str | None = buffer[p:q].decode()
+        elif n == -1:
+            host_filter = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "operation:1 permission_type:1", p, end)
+        else:
             raise negative(n, "host_filter", p)
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "host_filter:n operation:1 permission_type:1", p, end, q - p)
-        at = "host_filter"
-        host_filter = buffer[p:q].decode() if n >= 0 else None
         operation, permission_type = read_bb(buffer, q)
         p = q + 2
         if p != end:
@@ -177,32 +195,47 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
         p += 2
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "resource_name_filter")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "resource_name_filter:n pattern_type_filter:1 principal_filter:1", p, end, q - p)
-        at = "resource_name_filter"
-        resource_name_filter = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 2 > end:
+                raise cut("", "resource_name_filter:n pattern_type_filter:1 principal_filter:1", p, end, n - 1)
+            at = "resource_name_filter"
+            resource_name_filter: str | None = buffer[p:q].decode()
+        else:
+            resource_name_filter = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "pattern_type_filter:1 principal_filter:1", p, end)
         pattern_type_filter, n = read_bB(buffer, q)
         p = q + 2
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "principal_filter")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "principal_filter:n host_filter:1", p, end, q - p)
-        at = "principal_filter"
-        principal_filter = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "principal_filter:n host_filter:1", p, end, n - 1)
+            at = "principal_filter"
+            principal_filter: str | None = buffer[p:q].decode()
+        else:
+            principal_filter = None
+            q = p
+            if q >= end:
+                raise cut("", "host_filter:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "host_filter")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 3 > end:
-            raise cut("", "host_filter:n operation:1 permission_type:1 tags:1", p, end, q - p)
-        at = "host_filter"
-        host_filter = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 3 > end:
+                raise cut("", "host_filter:n operation:1 permission_type:1 tags:1", p, end, n - 1)
+            at = "host_filter"
+            host_filter: str | None = buffer[p:q].decode()
+        else:
+            host_filter = None
+            q = p
+            if q + 3 > end:
+                raise cut("", "operation:1 permission_type:1 tags:1", p, end)
         operation, permission_type, t = read_bbB(buffer, q)
         p = q + 3
         tags = ()
@@ -232,14 +265,20 @@ def _encode_request_2(message: DescribeAclsRequest) -> list[Part]:
         else:
             body = resource_name_filter.encode()
             n = len(body)
-            add(write_bB(resource_type_filter, n + 1) if n < 127 else write_b(resource_type_filter) + text_length(n, "resource_name_filter"))
+            if n < 127:
+                add(write_bB(resource_type_filter, n + 1))
+            else:
+                add(write_b(resource_type_filter) + text_length(n, "resource_name_filter"))
             add(body)
         if principal_filter is None:
             add(write_bx(pattern_type_filter))
         else:
             body = principal_filter.encode()
             n = len(body)
-            add(write_bB(pattern_type_filter, n + 1) if n < 127 else write_b(pattern_type_filter) + text_length(n, "principal_filter"))
+            if n < 127:
+                add(write_bB(pattern_type_filter, n + 1))
+            else:
+                add(write_b(pattern_type_filter) + text_length(n, "principal_filter"))
             add(body)
         if host_filter is None:
             add(b"\0")
@@ -264,13 +303,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise cut("", "throttle_time_ms:4 error_code:2 error_message:2", p, end)
         throttle_time_ms, error_code, n = read_ihh(buffer, p)
         p += 8
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "error_message:n resources:4", p, end, n)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        elif n == -1:
+            error_message = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "resources:4", p, end)
+        else:
             raise negative(n, "error_message", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "error_message:n resources:4", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 8 > end - p:
@@ -372,12 +417,17 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n resources:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n resources:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "resources:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -393,10 +443,9 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "resources.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 2 > end:
-                raise cut("resources", "resource_name:n pattern_type:1 acls:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 2 > end:
+                raise cut("resources", "resource_name:n pattern_type:1 acls:1", p, end, n - 1)
             at = "resources.resource_name"
             resource_name = buffer[p:q].decode()
             pattern_type, n = read_bB(buffer, q)
@@ -408,26 +457,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 5, "resources.acls", p, end)
             acls: list[AclDescription] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("resources.acls", "principal:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "resources.acls.principal")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("resources.acls", "principal:n host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("resources.acls", "principal:n host:1", p, end, n - 1)
                 at = "resources.acls.principal"
                 principal = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "resources.acls.host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 3 > end:
-                    raise cut("resources.acls", "host:n operation:1 permission_type:1 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 3 > end:
+                    raise cut("resources.acls", "host:n operation:1 permission_type:1 tags:1", p, end, n - 1)
                 at = "resources.acls.host"
                 host = buffer[p:q].decode()
                 operation, permission_type, t = read_bbB(buffer, q)
@@ -436,7 +483,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "resources.acls")
                 acls.append(new(AclDescription, (principal, host, operation, permission_type, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("resources", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -444,7 +491,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "resources")
             resources.append(new(DescribeAclsResource, (resource_type, resource_name, pattern_type, acls, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -469,17 +516,26 @@ def _encode_response_2(message: DescribeAclsResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(resources)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for resource_type, resource_name, pattern_type, acls, resources_unknown_tags in resources:
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "resources.resource_name"))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
+            else:
+                add(write_b(resource_type) + text_length(n, "resources.resource_name"))
             add(body)
             n = len(acls)
-            add(write_bB(pattern_type, n + 1) if n < 127 else write_b(pattern_type) + uvarint(n + 1))
+            if n < 127:
+                add(write_bB(pattern_type, n + 1))
+            else:
+                add(write_b(pattern_type) + uvarint(n + 1))
             for principal, host, operation, permission_type, acls_unknown_tags in acls:
                 body = principal.encode()
                 n = len(body)
@@ -493,14 +549,8 @@ def _encode_response_2(message: DescribeAclsResponse) -> list[Part]:
                     add(write_bb(operation, permission_type) + tag_section(acls_unknown_tags))
                 else:
                     add(write_bbx(operation, permission_type))
-            if resources_unknown_tags:
-                add(tag_section(resources_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -113,16 +113,20 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             entity_type = buffer[p:q].decode()
             match_type, n = read_bh(buffer, q)
             p = q + 3
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("components", "match:n", p, end, n)
+                at = "components.match"
+                match: str | None = buffer[p:q].decode()
+            elif n == -1:
+                match = None
+                q = p
+            else:
                 raise negative(n, "components.match", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("components", "match:n", p, end, q - p)
-            at = "components.match"
-            match = buffer[p:q].decode() if n >= 0 else None
             p = q
             components.append(new(ComponentData, (entity_type, match_type, match, ())))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "strict:1", p, end)
         (strict,) = read_t(buffer, p)
         p += 1
@@ -167,7 +171,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "components:1", p, end)
         n = buffer[p]
         p += 1
@@ -178,28 +182,32 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise crowded(n, 4, "components", p, end)
         components: list[ComponentData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("components", "entity_type:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "components.entity_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 2 > end:
-                raise cut("components", "entity_type:n match_type:1 match:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 2 > end:
+                raise cut("components", "entity_type:n match_type:1 match:1", p, end, n - 1)
             at = "components.entity_type"
             entity_type = buffer[p:q].decode()
             match_type, n = read_bB(buffer, q)
             p = q + 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "components.match")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("components", "match:n tags:1", p, end, q - p)
-            at = "components.match"
-            match = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("components", "match:n tags:1", p, end, n - 1)
+                at = "components.match"
+                match: str | None = buffer[p:q].decode()
+            else:
+                match = None
+                q = p
+                if q >= end:
+                    raise cut("components", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
@@ -238,12 +246,12 @@ def _encode_request_1(message: DescribeClientQuotasRequest) -> list[Part]:
             else:
                 body = match.encode()
                 n = len(body)
-                add(write_bB(match_type, n + 1) if n < 127 else write_b(match_type) + text_length(n, "components.match"))
+                if n < 127:
+                    add(write_bB(match_type, n + 1))
+                else:
+                    add(write_b(match_type) + text_length(n, "components.match"))
                 add(body)
-            if components_unknown_tags:
-                add(tag_section(components_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(components_unknown_tags) if components_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(strict) + tag_section(unknown_tags))
         else:
@@ -260,19 +268,25 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise cut("", "throttle_time_ms:4 error_code:2 error_message:2", p, end)
         throttle_time_ms, error_code, n = read_ihh(buffer, p)
         p += 8
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "error_message:n entries:4", p, end, n)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        elif n == -1:
+            error_message = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "entries:4", p, end)
+        else:
             raise negative(n, "error_message", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "error_message:n entries:4", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
-        if n < -1 or n * 8 > end - p:
-            raise crowded(n, 8, "entries", p, end)
         entries: list[EntryData] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 8 > end - p:
+                raise crowded(n, 8, "entries", p, end)
             entries = []
             for _ in range(n):
                 if end - p < 4:
@@ -294,13 +308,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     entity_type = buffer[p:q].decode()
                     (n,) = read_h(buffer, q)
                     p = q + 2
-                    if n < -1:
+                    if n >= 0:
+                        q = p + n
+                        if q > end:
+                            raise cut("entries.entity", "entity_name:n", p, end, n)
+                        at = "entries.entity.entity_name"
+                        entity_name: str | None = buffer[p:q].decode()
+                    elif n == -1:
+                        entity_name = None
+                        q = p
+                    else:
                         raise negative(n, "entries.entity.entity_name", p)
-                    q = p + n if n > 0 else p
-                    if q > end:
-                        raise cut("entries.entity", "entity_name:n", p, end, q - p)
-                    at = "entries.entity.entity_name"
-                    entity_name = buffer[p:q].decode() if n >= 0 else None
                     p = q
                     entity.append(new(EntityData, (entity_type, entity_name, ())))
                 if end - p < 4:
@@ -395,24 +413,29 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n entries:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n entries:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "entries:1", p, end)
         n = buffer[q]
         p = q + 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "entries")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "entries", p, end)
         entries: list[EntryData] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "entries")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "entries", p, end)
             entries = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("entries", "entity:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -423,35 +446,39 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     raise crowded(n, 3, "entries.entity", p, end)
                 entity: list[EntityData] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("entries.entity", "entity_type:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "entries.entity.entity_type")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("entries.entity", "entity_type:n entity_name:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("entries.entity", "entity_type:n entity_name:1", p, end, n - 1)
                     at = "entries.entity.entity_type"
                     entity_type = buffer[p:q].decode()
                     n = buffer[q]
                     p = q + 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "entries.entity.entity_name")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("entries.entity", "entity_name:n tags:1", p, end, q - p)
-                    at = "entries.entity.entity_name"
-                    entity_name = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("entries.entity", "entity_name:n tags:1", p, end, n - 1)
+                        at = "entries.entity.entity_name"
+                        entity_name: str | None = buffer[p:q].decode()
+                    else:
+                        entity_name = None
+                        q = p
+                        if q >= end:
+                            raise cut("entries.entity", "tags:1", p, end)
                     t = buffer[q]
                     p = q + 1
                     tags = ()
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "entries.entity")
                     entity.append(new(EntityData, (entity_type, entity_name, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("entries", "values:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -462,16 +489,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     raise crowded(n, 10, "entries.values", p, end)
                 values: list[ValueData] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("entries.values", "key:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "entries.values.key")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 9 > end:
-                        raise cut("entries.values", "key:n value:8 tags:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q + 9 > end:
+                        raise cut("entries.values", "key:n value:8 tags:1", p, end, n - 1)
                     at = "entries.values.key"
                     key = buffer[p:q].decode()
                     value, t = read_dB(buffer, q)
@@ -480,7 +506,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "entries.values")
                     values.append(new(ValueData, (key, value, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("entries", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -488,7 +514,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "entries")
                 entries.append(new(EntryData, (entity, values, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -513,7 +539,10 @@ def _encode_response_1(message: DescribeClientQuotasResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         if entries is None:
             add(b"\0")
@@ -535,10 +564,7 @@ def _encode_response_1(message: DescribeClientQuotasResponse) -> list[Part]:
                         n = len(body)
                         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
                         add(body)
-                    if entity_unknown_tags:
-                        add(tag_section(entity_unknown_tags))
-                    else:
-                        add(b"\0")
+                    add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
                 n = len(values)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for key, value, values_unknown_tags in values:
@@ -550,14 +576,8 @@ def _encode_response_1(message: DescribeClientQuotasResponse) -> list[Part]:
                         add(write_d(value) + tag_section(values_unknown_tags))
                     else:
                         add(write_dx(value))
-                if entries_unknown_tags:
-                    add(tag_section(entries_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

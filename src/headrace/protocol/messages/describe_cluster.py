@@ -163,7 +163,9 @@ def _encode_request_2(message: DescribeClusterRequest) -> list[Part]:
     try:
         include_cluster_authorized_operations, endpoint_type, include_fenced_brokers, unknown_tags = message
         if unknown_tags:
-            add(write_tbt(include_cluster_authorized_operations, endpoint_type, include_fenced_brokers) + tag_section(unknown_tags))
+            add(write_tbt(
+                include_cluster_authorized_operations, endpoint_type, include_fenced_brokers,
+            ) + tag_section(unknown_tags))
         else:
             add(write_tbtx(include_cluster_authorized_operations, endpoint_type, include_fenced_brokers))
     except UNENCODABLE as error:
@@ -181,20 +183,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n cluster_id:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n cluster_id:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "cluster_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 brokers:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "cluster_id:n controller_id:4 brokers:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         controller_id, n = read_iB(buffer, q)
@@ -212,22 +218,26 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("brokers", "rack:n tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("brokers", "rack:n tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("brokers", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
@@ -267,32 +277,41 @@ def _encode_response_0(message: DescribeClusterResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         body = cluster_id.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
         add(body)
         n = len(brokers)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
             if is_fenced:
                 raise absent("brokers.is_fenced", "version 0")
             body = host.encode()
             n = len(body)
-            add(write_iB(broker_id, n + 1) if n < 127 else write_i(broker_id) + text_length(n, "brokers.host"))
+            if n < 127:
+                add(write_iB(broker_id, n + 1))
+            else:
+                add(write_i(broker_id) + text_length(n, "brokers.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "brokers.rack"))
                 add(body)
-            if brokers_unknown_tags:
-                add(tag_section(brokers_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
         else:
@@ -312,20 +331,24 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "error_message:n endpoint_type:1 cluster_id:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 2 > end:
+                raise cut("", "error_message:n endpoint_type:1 cluster_id:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "endpoint_type:1 cluster_id:1", p, end)
         endpoint_type, n = read_bB(buffer, q)
         p = q + 2
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 brokers:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "cluster_id:n controller_id:4 brokers:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         controller_id, n = read_iB(buffer, q)
@@ -343,22 +366,26 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("brokers", "rack:n tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("brokers", "rack:n tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("brokers", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
@@ -396,32 +423,44 @@ def _encode_response_1(message: DescribeClusterResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         body = cluster_id.encode()
         n = len(body)
-        add(write_bB(endpoint_type, n + 1) if n < 127 else write_b(endpoint_type) + text_length(n, "cluster_id"))
+        if n < 127:
+            add(write_bB(endpoint_type, n + 1))
+        else:
+            add(write_b(endpoint_type) + text_length(n, "cluster_id"))
         add(body)
         n = len(brokers)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
             if is_fenced:
                 raise absent("brokers.is_fenced", "version 1")
             body = host.encode()
             n = len(body)
-            add(write_iB(broker_id, n + 1) if n < 127 else write_i(broker_id) + text_length(n, "brokers.host"))
+            if n < 127:
+                add(write_iB(broker_id, n + 1))
+            else:
+                add(write_i(broker_id) + text_length(n, "brokers.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "brokers.rack"))
                 add(body)
-            if brokers_unknown_tags:
-                add(tag_section(brokers_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
         else:
@@ -441,20 +480,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "error_message:n endpoint_type:1 cluster_id:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 2 > end:
+                raise cut("", "error_message:n endpoint_type:1 cluster_id:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "endpoint_type:1 cluster_id:1", p, end)
         endpoint_type, n = read_bB(buffer, q)
         p = q + 2
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 brokers:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "cluster_id:n controller_id:4 brokers:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         controller_id, n = read_iB(buffer, q)
@@ -472,22 +515,26 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("brokers", "rack:n is_fenced:1 tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 2 > end:
+                    raise cut("brokers", "rack:n is_fenced:1 tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q + 2 > end:
+                    raise cut("brokers", "is_fenced:1 tags:1", p, end)
             is_fenced, t = read_tB(buffer, q)
             p = q + 2
             tags = ()
@@ -525,25 +572,40 @@ def _encode_response_2(message: DescribeClusterResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         body = cluster_id.encode()
         n = len(body)
-        add(write_bB(endpoint_type, n + 1) if n < 127 else write_b(endpoint_type) + text_length(n, "cluster_id"))
+        if n < 127:
+            add(write_bB(endpoint_type, n + 1))
+        else:
+            add(write_b(endpoint_type) + text_length(n, "cluster_id"))
         add(body)
         n = len(brokers)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
             body = host.encode()
             n = len(body)
-            add(write_iB(broker_id, n + 1) if n < 127 else write_i(broker_id) + text_length(n, "brokers.host"))
+            if n < 127:
+                add(write_iB(broker_id, n + 1))
+            else:
+                add(write_i(broker_id) + text_length(n, "brokers.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "brokers.rack"))
                 add(body)
             if brokers_unknown_tags:
                 add(write_t(is_fenced) + tag_section(brokers_unknown_tags))

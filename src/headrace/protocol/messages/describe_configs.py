@@ -129,10 +129,10 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             resource_name = buffer[p:q].decode()
             (n,) = read_i(buffer, q)
             p = q + 4
-            if n < -1 or n * 2 > end - p:
-                raise crowded(n, 2, "resources.configuration_keys", p, end)
             configuration_keys: list[str] | None = None
-            if n >= 0:
+            if n != -1:
+                if n < 0 or n * 2 > end - p:
+                    raise crowded(n, 2, "resources.configuration_keys", p, end)
                 configuration_keys = []
                 for _ in range(n):
                     if end - p < 2:
@@ -146,7 +146,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                     configuration_keys.append(buffer[p:q].decode())
                     p = q
             resources.append(new(DescribeConfigsResource, (resource_type, resource_name, configuration_keys, ())))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "include_synonyms:1", p, end)
         (include_synonyms,) = read_t(buffer, p)
         p += 1
@@ -214,10 +214,10 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             resource_name = buffer[p:q].decode()
             (n,) = read_i(buffer, q)
             p = q + 4
-            if n < -1 or n * 2 > end - p:
-                raise crowded(n, 2, "resources.configuration_keys", p, end)
             configuration_keys: list[str] | None = None
-            if n >= 0:
+            if n != -1:
+                if n < 0 or n * 2 > end - p:
+                    raise crowded(n, 2, "resources.configuration_keys", p, end)
                 configuration_keys = []
                 for _ in range(n):
                     if end - p < 2:
@@ -279,7 +279,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Version 4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "resources:1", p, end)
         n = buffer[p]
         p += 1
@@ -296,24 +296,23 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             p += 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "resources.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("resources", "resource_name:n configuration_keys:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("resources", "resource_name:n configuration_keys:1", p, end, n - 1)
             at = "resources.resource_name"
             resource_name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "resources.configuration_keys")
-            n -= 1
-            if n > end - p:
-                raise crowded(n, 1, "resources.configuration_keys", p, end)
             configuration_keys: list[str] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "resources.configuration_keys")
+                n -= 1
+                if n > end - p:
+                    raise crowded(n, 1, "resources.configuration_keys", p, end)
                 configuration_keys = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("resources", "configuration_keys:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -326,7 +325,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                     at = "resources.configuration_keys"
                     configuration_keys.append(buffer[p:q].decode())
                     p = q
-            if end - p < 1:
+            if p >= end:
                 raise cut("resources", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -359,7 +358,10 @@ def _encode_request_4(message: DescribeConfigsRequest) -> list[Part]:
         for resource_type, resource_name, configuration_keys, resources_unknown_tags in resources:
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "resources.resource_name"))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
+            else:
+                add(write_b(resource_type) + text_length(n, "resources.resource_name"))
             add(body)
             if configuration_keys is None:
                 add(b"\0")
@@ -371,10 +373,7 @@ def _encode_request_4(message: DescribeConfigsRequest) -> list[Part]:
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.configuration_keys"))
                     add(body)
-            if resources_unknown_tags:
-                add(tag_section(resources_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
         if unknown_tags:
             add(write_tt(include_synonyms, include_documentation) + tag_section(unknown_tags))
         else:
@@ -399,13 +398,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise cut("results", "error_code:2 error_message:2", p, end)
             error_code, n = read_hh(buffer, p)
             p += 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 3 > end:
+                    raise cut("results", "error_message:n resource_type:1 resource_name:2", p, end, n)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+                if q + 3 > end:
+                    raise cut("results", "resource_type:1 resource_name:2", p, end)
+            else:
                 raise negative(n, "results.error_message", p)
-            q = p + n if n > 0 else p
-            if q + 3 > end:
-                raise cut("results", "error_message:n resource_type:1 resource_name:2", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             resource_type, n = read_bh(buffer, q)
             p = q + 3
             q = p + n
@@ -430,13 +435,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 name = buffer[p:q].decode()
                 (n,) = read_h(buffer, q)
                 p = q + 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 7 > end:
+                        raise cut("results.configs", "value:n read_only:1 config_source:1 is_sensitive:1 synonyms:4", p, end, n)
+                    at = "results.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    value = None
+                    q = p
+                    if q + 7 > end:
+                        raise cut("results.configs", "read_only:1 config_source:1 is_sensitive:1 synonyms:4", p, end)
+                else:
                     raise negative(n, "results.configs.value", p)
-                q = p + n if n > 0 else p
-                if q + 7 > end:
-                    raise cut("results.configs", "value:n read_only:1 config_source:1 is_sensitive:1 synonyms:4", p, end, q - p)
-                at = "results.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
                 read_only, config_source, is_sensitive, n = read_tbti(buffer, q)
                 p = q + 7
                 if n < 0 or n * 5 > end - p:
@@ -454,13 +465,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     synonyms_name = buffer[p:q].decode()
                     (n,) = read_h(buffer, q)
                     p = q + 2
-                    if n < -1:
+                    if n >= 0:
+                        q = p + n
+                        if q >= end:
+                            raise cut("results.configs.synonyms", "value:n source:1", p, end, n)
+                        at = "results.configs.synonyms.value"
+                        synonyms_value: str | None = buffer[p:q].decode()
+                    elif n == -1:
+                        synonyms_value = None
+                        q = p
+                        if q >= end:
+                            raise cut("results.configs.synonyms", "source:1", p, end)
+                    else:
                         raise negative(n, "results.configs.synonyms.value", p)
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("results.configs.synonyms", "value:n source:1", p, end, q - p)
-                    at = "results.configs.synonyms.value"
-                    synonyms_value = buffer[p:q].decode() if n >= 0 else None
                     (source,) = read_b(buffer, q)
                     p = q + 1
                     synonyms.append(new(DescribeConfigsSynonym, (synonyms_name, synonyms_value, source, ())))
@@ -554,13 +571,19 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise cut("results", "error_code:2 error_message:2", p, end)
             error_code, n = read_hh(buffer, p)
             p += 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 3 > end:
+                    raise cut("results", "error_message:n resource_type:1 resource_name:2", p, end, n)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+                if q + 3 > end:
+                    raise cut("results", "resource_type:1 resource_name:2", p, end)
+            else:
                 raise negative(n, "results.error_message", p)
-            q = p + n if n > 0 else p
-            if q + 3 > end:
-                raise cut("results", "error_message:n resource_type:1 resource_name:2", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             resource_type, n = read_bh(buffer, q)
             p = q + 3
             q = p + n
@@ -585,13 +608,19 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 name = buffer[p:q].decode()
                 (n,) = read_h(buffer, q)
                 p = q + 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 7 > end:
+                        raise cut("results.configs", "value:n read_only:1 config_source:1 is_sensitive:1 synonyms:4", p, end, n)
+                    at = "results.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    value = None
+                    q = p
+                    if q + 7 > end:
+                        raise cut("results.configs", "read_only:1 config_source:1 is_sensitive:1 synonyms:4", p, end)
+                else:
                     raise negative(n, "results.configs.value", p)
-                q = p + n if n > 0 else p
-                if q + 7 > end:
-                    raise cut("results.configs", "value:n read_only:1 config_source:1 is_sensitive:1 synonyms:4", p, end, q - p)
-                at = "results.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
                 read_only, config_source, is_sensitive, n = read_tbti(buffer, q)
                 p = q + 7
                 if n < 0 or n * 5 > end - p:
@@ -609,13 +638,19 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     synonyms_name = buffer[p:q].decode()
                     (n,) = read_h(buffer, q)
                     p = q + 2
-                    if n < -1:
+                    if n >= 0:
+                        q = p + n
+                        if q >= end:
+                            raise cut("results.configs.synonyms", "value:n source:1", p, end, n)
+                        at = "results.configs.synonyms.value"
+                        synonyms_value: str | None = buffer[p:q].decode()
+                    elif n == -1:
+                        synonyms_value = None
+                        q = p
+                        if q >= end:
+                            raise cut("results.configs.synonyms", "source:1", p, end)
+                    else:
                         raise negative(n, "results.configs.synonyms.value", p)
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("results.configs.synonyms", "value:n source:1", p, end, q - p)
-                    at = "results.configs.synonyms.value"
-                    synonyms_value = buffer[p:q].decode() if n >= 0 else None
                     (source,) = read_b(buffer, q)
                     p = q + 1
                     synonyms.append(new(DescribeConfigsSynonym, (synonyms_name, synonyms_value, source, ())))
@@ -623,13 +658,17 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     raise cut("results.configs", "config_type:1 documentation:2", p, end)
                 config_type, n = read_bh(buffer, p)
                 p += 3
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("results.configs", "documentation:n", p, end, n)
+                    at = "results.configs.documentation"
+                    documentation: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    documentation = None
+                    q = p
+                else:
                     raise negative(n, "results.configs.documentation", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("results.configs", "documentation:n", p, end, q - p)
-                at = "results.configs.documentation"
-                documentation = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 configs.append(new(DescribeConfigsResourceResult, (
                     name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation, (),
@@ -734,20 +773,24 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("results", "error_message:n resource_type:1 resource_name:1", p, end, q - p)
-            at = "results.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 2 > end:
+                    raise cut("results", "error_message:n resource_type:1 resource_name:1", p, end, n - 1)
+                at = "results.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q + 2 > end:
+                    raise cut("results", "resource_type:1 resource_name:1", p, end)
             resource_type, n = read_bB(buffer, q)
             p = q + 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results", "resource_name:n configs:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results", "resource_name:n configs:1", p, end, n - 1)
             at = "results.resource_name"
             resource_name = buffer[p:q].decode()
             n = buffer[q]
@@ -759,28 +802,32 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 9, "results.configs", p, end)
             configs: list[DescribeConfigsResourceResult] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.configs", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.configs.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("results.configs", "name:n value:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("results.configs", "name:n value:1", p, end, n - 1)
                 at = "results.configs.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.configs.value")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 4 > end:
-                    raise cut("results.configs", "value:n read_only:1 config_source:1 is_sensitive:1 synonyms:1", p, end, q - p)
-                at = "results.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 4 > end:
+                        raise cut("results.configs", "value:n read_only:1 config_source:1 is_sensitive:1 synonyms:1", p, end, n - 1)
+                    at = "results.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                else:
+                    value = None
+                    q = p
+                    if q + 4 > end:
+                        raise cut("results.configs", "read_only:1 config_source:1 is_sensitive:1 synonyms:1", p, end)
                 read_only, config_source, is_sensitive, n = read_tbtB(buffer, q)
                 p = q + 4
                 if n > 127:
@@ -790,28 +837,32 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     raise crowded(n, 4, "results.configs.synonyms", p, end)
                 synonyms: list[DescribeConfigsSynonym] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("results.configs.synonyms", "name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "results.configs.synonyms.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("results.configs.synonyms", "name:n value:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("results.configs.synonyms", "name:n value:1", p, end, n - 1)
                     at = "results.configs.synonyms.name"
                     synonyms_name = buffer[p:q].decode()
                     n = buffer[q]
                     p = q + 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "results.configs.synonyms.value")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 2 > end:
-                        raise cut("results.configs.synonyms", "value:n source:1 tags:1", p, end, q - p)
-                    at = "results.configs.synonyms.value"
-                    synonyms_value = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q + 2 > end:
+                            raise cut("results.configs.synonyms", "value:n source:1 tags:1", p, end, n - 1)
+                        at = "results.configs.synonyms.value"
+                        synonyms_value: str | None = buffer[p:q].decode()
+                    else:
+                        synonyms_value = None
+                        q = p
+                        if q + 2 > end:
+                            raise cut("results.configs.synonyms", "source:1 tags:1", p, end)
                     source, t = read_bB(buffer, q)
                     p = q + 2
                     tags = ()
@@ -824,12 +875,17 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 p += 2
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.configs.documentation")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("results.configs", "documentation:n tags:1", p, end, q - p)
-                at = "results.configs.documentation"
-                documentation = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("results.configs", "documentation:n tags:1", p, end, n - 1)
+                    at = "results.configs.documentation"
+                    documentation: str | None = buffer[p:q].decode()
+                else:
+                    documentation = None
+                    q = p
+                    if q >= end:
+                        raise cut("results.configs", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -838,7 +894,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 configs.append(new(DescribeConfigsResourceResult, (
                     name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -846,7 +902,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(DescribeConfigsResult, (error_code, error_message, resource_type, resource_name, configs, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -867,18 +923,27 @@ def _encode_response_4(message: DescribeConfigsResponse) -> list[Part]:
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, resource_type, resource_name, configs, results_unknown_tags in results:
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "results.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "results.error_message"))
                 add(body)
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "results.resource_name"))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
+            else:
+                add(write_b(resource_type) + text_length(n, "results.resource_name"))
             add(body)
             n = len(configs)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -897,7 +962,10 @@ def _encode_response_4(message: DescribeConfigsResponse) -> list[Part]:
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.value"))
                     add(body)
                 n = len(synonyms)
-                add(write_tbtB(read_only, config_source, is_sensitive, n + 1) if n < 127 else write_tbt(read_only, config_source, is_sensitive) + uvarint(n + 1))
+                if n < 127:
+                    add(write_tbtB(read_only, config_source, is_sensitive, n + 1))
+                else:
+                    add(write_tbt(read_only, config_source, is_sensitive) + uvarint(n + 1))
                 for synonyms_name, synonyms_value, source, synonyms_unknown_tags in synonyms:
                     body = synonyms_name.encode()
                     n = len(body)
@@ -919,20 +987,14 @@ def _encode_response_4(message: DescribeConfigsResponse) -> list[Part]:
                 else:
                     body = documentation.encode()
                     n = len(body)
-                    add(write_bB(config_type, n + 1) if n < 127 else write_b(config_type) + text_length(n, "results.configs.documentation"))
+                    if n < 127:
+                        add(write_bB(config_type, n + 1))
+                    else:
+                        add(write_b(config_type) + text_length(n, "results.configs.documentation"))
                     add(body)
-                if configs_unknown_tags:
-                    add(tag_section(configs_unknown_tags))
-                else:
-                    add(b"\0")
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

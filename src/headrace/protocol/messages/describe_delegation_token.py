@@ -87,10 +87,10 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise cut("", "owners:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1 or n * 4 > end - p:
-            raise crowded(n, 4, "owners", p, end)
         owners: list[DescribeDelegationTokenOwner] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 4 > end - p:
+                raise crowded(n, 4, "owners", p, end)
             owners = []
             for _ in range(n):
                 if end - p < 2:
@@ -151,39 +151,37 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Versions 2-3."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "owners:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "owners")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "owners", p, end)
         owners: list[DescribeDelegationTokenOwner] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "owners")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "owners", p, end)
             owners = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("owners", "principal_type:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "owners.principal_type")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("owners", "principal_type:n principal_name:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("owners", "principal_type:n principal_name:1", p, end, n - 1)
                 at = "owners.principal_type"
                 principal_type = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "owners.principal_name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("owners", "principal_name:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("owners", "principal_name:n tags:1", p, end, n - 1)
                 at = "owners.principal_name"
                 principal_name = buffer[p:q].decode()
                 t = buffer[q]
@@ -192,7 +190,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "owners")
                 owners.append(new(DescribeDelegationTokenOwner, (principal_type, principal_name, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -226,14 +224,8 @@ def _encode_request_2(message: DescribeDelegationTokenRequest) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owners.principal_name"))
                 add(body)
-                if owners_unknown_tags:
-                    add(tag_section(owners_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(owners_unknown_tags) if owners_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -387,46 +379,42 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 30, "tokens", p, end)
         tokens: list[DescribedDelegationToken] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("tokens", "principal_type:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.principal_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "principal_type:n principal_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "principal_type:n principal_name:1", p, end, n - 1)
             at = "tokens.principal_type"
             principal_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.principal_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 25 > end:
-                raise cut("tokens", "principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 25 > end:
+                raise cut("tokens", "principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n - 1)
             at = "tokens.principal_name"
             principal_name = buffer[p:q].decode()
             issue_timestamp, expiry_timestamp, max_timestamp, n = read_qqqB(buffer, q)
             p = q + 25
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.token_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "token_id:n hmac:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "token_id:n hmac:1", p, end, n - 1)
             at = "tokens.token_id"
             token_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "tokens.hmac")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "hmac:n renewers:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "hmac:n renewers:1", p, end, n - 1)
             hmac = bytes(view[p:q])
             n = buffer[q]
             p = q + 1
@@ -437,26 +425,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 3, "tokens.renewers", p, end)
             renewers: list[DescribedDelegationTokenRenewer] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("tokens.renewers", "principal_type:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "tokens.renewers.principal_type")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("tokens.renewers", "principal_type:n principal_name:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("tokens.renewers", "principal_type:n principal_name:1", p, end, n - 1)
                 at = "tokens.renewers.principal_type"
                 renewers_principal_type = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "tokens.renewers.principal_name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("tokens.renewers", "principal_name:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("tokens.renewers", "principal_name:n tags:1", p, end, n - 1)
                 at = "tokens.renewers.principal_name"
                 renewers_principal_name = buffer[p:q].decode()
                 t = buffer[q]
@@ -465,7 +451,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "tokens.renewers")
                 renewers.append(new(DescribedDelegationTokenRenewer, (renewers_principal_type, renewers_principal_name, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("tokens", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -497,7 +483,10 @@ def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
     try:
         error_code, tokens, throttle_time_ms, unknown_tags = message
         n = len(tokens)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for (
             principal_type, principal_name, token_requester_principal_type, token_requester_principal_name, issue_timestamp,
             expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
@@ -516,7 +505,10 @@ def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
             add(body)
             body = token_id.encode()
             n = len(body)
-            add(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1) if n < 127 else write_qqq(issue_timestamp, expiry_timestamp, max_timestamp) + text_length(n, "tokens.token_id"))
+            if n < 127:
+                add(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1))
+            else:
+                add(write_qqq(issue_timestamp, expiry_timestamp, max_timestamp) + text_length(n, "tokens.token_id"))
             add(body)
             n = len(hmac)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -532,14 +524,8 @@ def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_name"))
                 add(body)
-                if renewers_unknown_tags:
-                    add(tag_section(renewers_unknown_tags))
-                else:
-                    add(b"\0")
-            if tokens_unknown_tags:
-                add(tag_section(tokens_unknown_tags))
-            else:
-                add(b"\0")
+                add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
+            add(tag_section(tokens_unknown_tags) if tokens_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:
@@ -564,66 +550,60 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 32, "tokens", p, end)
         tokens: list[DescribedDelegationToken] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("tokens", "principal_type:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.principal_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "principal_type:n principal_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "principal_type:n principal_name:1", p, end, n - 1)
             at = "tokens.principal_type"
             principal_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.principal_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "principal_name:n token_requester_principal_type:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "principal_name:n token_requester_principal_type:1", p, end, n - 1)
             at = "tokens.principal_name"
             principal_name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.token_requester_principal_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "token_requester_principal_type:n token_requester_principal_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "token_requester_principal_type:n token_requester_principal_name:1", p, end, n - 1)
             at = "tokens.token_requester_principal_type"
             token_requester_principal_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.token_requester_principal_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 25 > end:
-                raise cut("tokens", "token_requester_principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 25 > end:
+                raise cut("tokens", "token_requester_principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n - 1)
             at = "tokens.token_requester_principal_name"
             token_requester_principal_name = buffer[p:q].decode()
             issue_timestamp, expiry_timestamp, max_timestamp, n = read_qqqB(buffer, q)
             p = q + 25
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "tokens.token_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "token_id:n hmac:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "token_id:n hmac:1", p, end, n - 1)
             at = "tokens.token_id"
             token_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "tokens.hmac")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("tokens", "hmac:n renewers:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("tokens", "hmac:n renewers:1", p, end, n - 1)
             hmac = bytes(view[p:q])
             n = buffer[q]
             p = q + 1
@@ -634,26 +614,24 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 3, "tokens.renewers", p, end)
             renewers: list[DescribedDelegationTokenRenewer] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("tokens.renewers", "principal_type:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "tokens.renewers.principal_type")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("tokens.renewers", "principal_type:n principal_name:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("tokens.renewers", "principal_type:n principal_name:1", p, end, n - 1)
                 at = "tokens.renewers.principal_type"
                 renewers_principal_type = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "tokens.renewers.principal_name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("tokens.renewers", "principal_name:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("tokens.renewers", "principal_name:n tags:1", p, end, n - 1)
                 at = "tokens.renewers.principal_name"
                 renewers_principal_name = buffer[p:q].decode()
                 t = buffer[q]
@@ -662,7 +640,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "tokens.renewers")
                 renewers.append(new(DescribedDelegationTokenRenewer, (renewers_principal_type, renewers_principal_name, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("tokens", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -694,7 +672,10 @@ def _encode_response_3(message: DescribeDelegationTokenResponse) -> list[Part]:
     try:
         error_code, tokens, throttle_time_ms, unknown_tags = message
         n = len(tokens)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for (
             principal_type, principal_name, token_requester_principal_type, token_requester_principal_name, issue_timestamp,
             expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
@@ -717,7 +698,10 @@ def _encode_response_3(message: DescribeDelegationTokenResponse) -> list[Part]:
             add(body)
             body = token_id.encode()
             n = len(body)
-            add(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1) if n < 127 else write_qqq(issue_timestamp, expiry_timestamp, max_timestamp) + text_length(n, "tokens.token_id"))
+            if n < 127:
+                add(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1))
+            else:
+                add(write_qqq(issue_timestamp, expiry_timestamp, max_timestamp) + text_length(n, "tokens.token_id"))
             add(body)
             n = len(hmac)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -733,14 +717,8 @@ def _encode_response_3(message: DescribeDelegationTokenResponse) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_name"))
                 add(body)
-                if renewers_unknown_tags:
-                    add(tag_section(renewers_unknown_tags))
-                else:
-                    add(b"\0")
-            if tokens_unknown_tags:
-                add(tag_section(tokens_unknown_tags))
-            else:
-                add(b"\0")
+                add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
+            add(tag_section(tokens_unknown_tags) if tokens_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:

@@ -151,7 +151,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             at = "groups"
             groups.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "include_authorized_operations:1", p, end)
         (include_authorized_operations,) = read_t(buffer, p)
         p += 1
@@ -187,7 +187,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Versions 5-6."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "groups:1", p, end)
         n = buffer[p]
         p += 1
@@ -198,7 +198,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise crowded(n, 1, "groups", p, end)
         groups: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "groups:1", p, end)
             n = buffer[p]
             p += 1
@@ -794,13 +794,19 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 member_id = buffer[p:q].decode()
                 (n,) = read_h(buffer, q)
                 p = q + 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 2 > end:
+                        raise cut("groups.members", "group_instance_id:n client_id:2", p, end, n)
+                    at = "groups.members.group_instance_id"
+                    group_instance_id: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    group_instance_id = None
+                    q = p
+                    if q + 2 > end:
+                        raise cut("groups.members", "client_id:2", p, end)
+                else:
                     raise negative(n, "groups.members.group_instance_id", p)
-                q = p + n if n > 0 else p
-                if q + 2 > end:
-                    raise cut("groups.members", "group_instance_id:n client_id:2", p, end, q - p)
-                at = "groups.members.group_instance_id"
-                group_instance_id = buffer[p:q].decode() if n >= 0 else None
                 (n,) = read_h(buffer, q)
                 p = q + 2
                 q = p + n
@@ -938,40 +944,36 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n group_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n group_state:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_state:n protocol_type:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_state:n protocol_type:1", p, end, n - 1)
             at = "groups.group_state"
             group_state = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.protocol_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "protocol_type:n protocol_data:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "protocol_type:n protocol_data:1", p, end, n - 1)
             at = "groups.protocol_type"
             protocol_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.protocol_data")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "protocol_data:n members:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "protocol_data:n members:1", p, end, n - 1)
             at = "groups.protocol_data"
             protocol_data = buffer[p:q].decode()
             n = buffer[q]
@@ -983,65 +985,65 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 7, "groups.members", p, end)
             members: list[DescribedGroupMember] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "member_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.member_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_id:n group_instance_id:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_id:n group_instance_id:1", p, end, n - 1)
                 at = "groups.members.member_id"
                 member_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.group_instance_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "group_instance_id:n client_id:1", p, end, q - p)
-                at = "groups.members.group_instance_id"
-                group_instance_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "group_instance_id:n client_id:1", p, end, n - 1)
+                    at = "groups.members.group_instance_id"
+                    group_instance_id: str | None = buffer[p:q].decode()
+                else:
+                    group_instance_id = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "client_id:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_id:n client_host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_id:n client_host:1", p, end, n - 1)
                 at = "groups.members.client_id"
                 client_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_host:n member_metadata:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_host:n member_metadata:1", p, end, n - 1)
                 at = "groups.members.client_host"
                 client_host = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "groups.members.member_metadata")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_metadata:n member_assignment:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_metadata:n member_assignment:1", p, end, n - 1)
                 member_metadata = bytes(view[p:q])
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "groups.members.member_assignment")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_assignment:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_assignment:n tags:1", p, end, n - 1)
                 member_assignment = bytes(view[p:q])
                 t = buffer[q]
                 p = q + 1
@@ -1061,7 +1063,7 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             groups.append(new(DescribedGroup, (
                 error_code, None, group_id, group_state, protocol_type, protocol_data, members, authorized_operations, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1082,7 +1084,10 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
             groups_unknown_tags,
@@ -1091,7 +1096,10 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
                 raise absent("groups.error_message", "version 5")
             body = group_id.encode()
             n = len(body)
-            add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "groups.group_id"))
+            if n < 127:
+                add(write_hB(error_code, n + 1))
+            else:
+                add(write_h(error_code) + text_length(n, "groups.group_id"))
             add(body)
             body = group_state.encode()
             n = len(body)
@@ -1135,18 +1143,12 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
                 n = len(member_assignment)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(member_assignment)
-                if members_unknown_tags:
-                    add(tag_section(members_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
             if groups_unknown_tags:
                 add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
                 add(write_ix(authorized_operations))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1173,50 +1175,51 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("groups", "error_message:n group_id:1", p, end, q - p)
-            at = "groups.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("groups", "error_message:n group_id:1", p, end, n - 1)
+                at = "groups.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("groups", "group_id:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n group_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n group_state:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_state:n protocol_type:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_state:n protocol_type:1", p, end, n - 1)
             at = "groups.group_state"
             group_state = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.protocol_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "protocol_type:n protocol_data:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "protocol_type:n protocol_data:1", p, end, n - 1)
             at = "groups.protocol_type"
             protocol_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.protocol_data")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "protocol_data:n members:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "protocol_data:n members:1", p, end, n - 1)
             at = "groups.protocol_data"
             protocol_data = buffer[p:q].decode()
             n = buffer[q]
@@ -1228,65 +1231,65 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 7, "groups.members", p, end)
             members: list[DescribedGroupMember] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "member_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.member_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_id:n group_instance_id:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_id:n group_instance_id:1", p, end, n - 1)
                 at = "groups.members.member_id"
                 member_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.group_instance_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "group_instance_id:n client_id:1", p, end, q - p)
-                at = "groups.members.group_instance_id"
-                group_instance_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "group_instance_id:n client_id:1", p, end, n - 1)
+                    at = "groups.members.group_instance_id"
+                    group_instance_id: str | None = buffer[p:q].decode()
+                else:
+                    group_instance_id = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "client_id:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_id:n client_host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_id:n client_host:1", p, end, n - 1)
                 at = "groups.members.client_id"
                 client_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_host:n member_metadata:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_host:n member_metadata:1", p, end, n - 1)
                 at = "groups.members.client_host"
                 client_host = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "groups.members.member_metadata")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_metadata:n member_assignment:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_metadata:n member_assignment:1", p, end, n - 1)
                 member_metadata = bytes(view[p:q])
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "groups.members.member_assignment")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "member_assignment:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "member_assignment:n tags:1", p, end, n - 1)
                 member_assignment = bytes(view[p:q])
                 t = buffer[q]
                 p = q + 1
@@ -1307,7 +1310,7 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
                 tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1328,7 +1331,10 @@ def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
             groups_unknown_tags,
@@ -1338,7 +1344,10 @@ def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "groups.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "groups.error_message"))
                 add(body)
             body = group_id.encode()
             n = len(body)
@@ -1386,18 +1395,12 @@ def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
                 n = len(member_assignment)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(member_assignment)
-                if members_unknown_tags:
-                    add(tag_section(members_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
             if groups_unknown_tags:
                 add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
                 add(write_ix(authorized_operations))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -106,10 +106,10 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise cut("", "topics:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1 or n * 6 > end - p:
-            raise crowded(n, 6, "topics", p, end)
         topics: list[DescribableLogDirTopic] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 6 > end - p:
+                raise crowded(n, 6, "topics", p, end)
             topics = []
             for _ in range(n):
                 if end - p < 2:
@@ -168,29 +168,28 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Versions 2-5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topics")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "topics", p, end)
         topics: list[DescribableLogDirTopic] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "topics", p, end)
             topics = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics", "topic:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.topic")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics", "topic:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics", "topic:n partitions:1", p, end, n - 1)
                 at = "topics.topic"
                 topic = buffer[p:q].decode()
                 n = buffer[q]
@@ -199,7 +198,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -207,7 +206,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics")
                 topics.append(new(DescribableLogDirTopic, (topic, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -240,14 +239,8 @@ def _encode_request_2(message: DescribeLogDirsRequest) -> list[Part]:
                 n = len(partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partitions))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -366,10 +359,9 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.log_dir")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results", "log_dir:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results", "log_dir:n topics:1", p, end, n - 1)
             at = "results.log_dir"
             log_dir = buffer[p:q].decode()
             n = buffer[q]
@@ -381,16 +373,15 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 3, "results.topics", p, end)
             topics: list[DescribeLogDirsTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("results.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("results.topics", "name:n partitions:1", p, end, n - 1)
                 at = "results.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -420,7 +411,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -428,7 +419,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "results.topics")
                 topics.append(new(DescribeLogDirsTopic, (name, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -436,7 +427,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(DescribeLogDirsResult, (error_code, log_dir, topics, -1, -1, False, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -457,11 +448,17 @@ def _encode_response_2(message: DescribeLogDirsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags in results:
             body = log_dir.encode()
             n = len(body)
-            add(write_hB(results_error_code, n + 1) if n < 127 else write_h(results_error_code) + text_length(n, "results.log_dir"))
+            if n < 127:
+                add(write_hB(results_error_code, n + 1))
+            else:
+                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
             add(body)
             n = len(topics)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -474,21 +471,14 @@ def _encode_response_2(message: DescribeLogDirsResponse) -> list[Part]:
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(partition_index, partition_size, offset_lag, is_future_key) + tag_section(partitions_unknown_tags))
+                        add(write_iqqt(
+                            partition_index, partition_size, offset_lag, is_future_key,
+                        ) + tag_section(partitions_unknown_tags))
                     else:
                         add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -515,10 +505,9 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.log_dir")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results", "log_dir:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results", "log_dir:n topics:1", p, end, n - 1)
             at = "results.log_dir"
             log_dir = buffer[p:q].decode()
             n = buffer[q]
@@ -530,16 +519,15 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 3, "results.topics", p, end)
             topics: list[DescribeLogDirsTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("results.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("results.topics", "name:n partitions:1", p, end, n - 1)
                 at = "results.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -569,7 +557,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -577,7 +565,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "results.topics")
                 topics.append(new(DescribeLogDirsTopic, (name, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -585,7 +573,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(DescribeLogDirsResult, (results_error_code, log_dir, topics, -1, -1, False, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -606,11 +594,17 @@ def _encode_response_3(message: DescribeLogDirsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags in results:
             body = log_dir.encode()
             n = len(body)
-            add(write_hB(results_error_code, n + 1) if n < 127 else write_h(results_error_code) + text_length(n, "results.log_dir"))
+            if n < 127:
+                add(write_hB(results_error_code, n + 1))
+            else:
+                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
             add(body)
             n = len(topics)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -623,21 +617,14 @@ def _encode_response_3(message: DescribeLogDirsResponse) -> list[Part]:
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(partition_index, partition_size, offset_lag, is_future_key) + tag_section(partitions_unknown_tags))
+                        add(write_iqqt(
+                            partition_index, partition_size, offset_lag, is_future_key,
+                        ) + tag_section(partitions_unknown_tags))
                     else:
                         add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -664,10 +651,9 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.log_dir")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results", "log_dir:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results", "log_dir:n topics:1", p, end, n - 1)
             at = "results.log_dir"
             log_dir = buffer[p:q].decode()
             n = buffer[q]
@@ -679,16 +665,15 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 3, "results.topics", p, end)
             topics: list[DescribeLogDirsTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("results.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("results.topics", "name:n partitions:1", p, end, n - 1)
                 at = "results.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -718,7 +703,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -736,7 +721,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             results.append(new(DescribeLogDirsResult, (
                 results_error_code, log_dir, topics, total_bytes, usable_bytes, False, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -757,11 +742,17 @@ def _encode_response_4(message: DescribeLogDirsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags in results:
             body = log_dir.encode()
             n = len(body)
-            add(write_hB(results_error_code, n + 1) if n < 127 else write_h(results_error_code) + text_length(n, "results.log_dir"))
+            if n < 127:
+                add(write_hB(results_error_code, n + 1))
+            else:
+                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
             add(body)
             n = len(topics)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -774,21 +765,17 @@ def _encode_response_4(message: DescribeLogDirsResponse) -> list[Part]:
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(partition_index, partition_size, offset_lag, is_future_key) + tag_section(partitions_unknown_tags))
+                        add(write_iqqt(
+                            partition_index, partition_size, offset_lag, is_future_key,
+                        ) + tag_section(partitions_unknown_tags))
                     else:
                         add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if results_unknown_tags:
                 add(write_qq(total_bytes, usable_bytes) + tag_section(results_unknown_tags))
             else:
                 add(write_qqx(total_bytes, usable_bytes))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -815,10 +802,9 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.log_dir")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("results", "log_dir:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("results", "log_dir:n topics:1", p, end, n - 1)
             at = "results.log_dir"
             log_dir = buffer[p:q].decode()
             n = buffer[q]
@@ -830,16 +816,15 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 3, "results.topics", p, end)
             topics: list[DescribeLogDirsTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("results.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("results.topics", "name:n partitions:1", p, end, n - 1)
                 at = "results.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -869,7 +854,7 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -887,7 +872,7 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             results.append(new(DescribeLogDirsResult, (
                 results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -908,11 +893,17 @@ def _encode_response_5(message: DescribeLogDirsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags in results:
             body = log_dir.encode()
             n = len(body)
-            add(write_hB(results_error_code, n + 1) if n < 127 else write_h(results_error_code) + text_length(n, "results.log_dir"))
+            if n < 127:
+                add(write_hB(results_error_code, n + 1))
+            else:
+                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
             add(body)
             n = len(topics)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -925,21 +916,17 @@ def _encode_response_5(message: DescribeLogDirsResponse) -> list[Part]:
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(partition_index, partition_size, offset_lag, is_future_key) + tag_section(partitions_unknown_tags))
+                        add(write_iqqt(
+                            partition_index, partition_size, offset_lag, is_future_key,
+                        ) + tag_section(partitions_unknown_tags))
                     else:
                         add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if results_unknown_tags:
                 add(write_qqt(total_bytes, usable_bytes, is_cordoned) + tag_section(results_unknown_tags))
             else:
                 add(write_qqtx(total_bytes, usable_bytes, is_cordoned))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

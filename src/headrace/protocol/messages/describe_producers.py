@@ -85,7 +85,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -96,16 +96,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicRequest] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partition_indexes:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partition_indexes:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -114,7 +113,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                 n, p = uvarint_rest(buffer, p, end, n, "topics.partition_indexes")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
             *partition_indexes, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -122,7 +121,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicRequest, (name, partition_indexes, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -152,14 +151,8 @@ def _encode_request_0(message: DescribeProducersRequest) -> list[Part]:
             n = len(partition_indexes)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*partition_indexes))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -180,16 +173,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -207,12 +199,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topics.partitions", "error_message:n active_producers:1", p, end, q - p)
-                at = "topics.partitions.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topics.partitions", "error_message:n active_producers:1", p, end, n - 1)
+                    at = "topics.partitions.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("topics.partitions", "active_producers:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
@@ -242,7 +239,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                             producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
                             current_txn_start_offset, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -250,7 +247,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(PartitionResponse, (partition_index, error_code, error_message, active_producers, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -258,7 +255,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicResponse, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -279,7 +276,10 @@ def _encode_response_0(message: DescribeProducersResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -293,7 +293,10 @@ def _encode_response_0(message: DescribeProducersResponse) -> list[Part]:
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition_index, error_code, n + 1) if n < 127 else write_ih(partition_index, error_code) + text_length(n, "topics.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition_index, error_code, n + 1))
+                    else:
+                        add(write_ih(partition_index, error_code) + text_length(n, "topics.partitions.error_message"))
                     add(body)
                 n = len(active_producers)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -302,21 +305,18 @@ def _encode_response_0(message: DescribeProducersResponse) -> list[Part]:
                     active_producers_unknown_tags,
                 ) in active_producers:
                     if active_producers_unknown_tags:
-                        add(write_qiiqiq(producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch, current_txn_start_offset) + tag_section(active_producers_unknown_tags))
+                        add(write_qiiqiq(
+                            producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
+                            current_txn_start_offset,
+                        ) + tag_section(active_producers_unknown_tags))
                     else:
-                        add(write_qiiqiqx(producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch, current_txn_start_offset))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                        add(write_qiiqiqx(
+                            producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
+                            current_txn_start_offset,
+                        ))
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

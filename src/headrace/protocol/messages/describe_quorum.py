@@ -142,7 +142,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Versions 0-2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -153,16 +153,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -188,7 +187,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(PartitionData, (partition_index, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -196,7 +195,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -230,14 +229,8 @@ def _encode_request_0(message: DescribeQuorumRequest) -> list[Part]:
                     add(write_i(partition_index) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ix(partition_index))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -258,16 +251,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -304,7 +296,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "topics.partitions.current_voters")
                         current_voters.append(new(ReplicaState, (replica_id, ZERO_UUID, log_end_offset, -1, -1, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "observers:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -333,7 +325,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                         observers.append(new(ReplicaState, (
                             observers_replica_id, ZERO_UUID, observers_log_end_offset, -1, -1, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -344,7 +336,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     partition_index, partitions_error_code, "", leader_id, leader_epoch, high_watermark, current_voters,
                     observers, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -352,7 +344,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -375,7 +367,10 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
         if nodes:
             raise absent("nodes", "version 0")
         n = len(topics)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -388,7 +383,12 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
                 current_voters, observers, partitions_unknown_tags,
             ) in partitions:
                 n = len(current_voters)
-                add(write_ihiiqB(partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark, n + 1) if n < 127 else write_ihiiq(partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark) + uvarint(n + 1))
+                if n < 127:
+                    add(write_ihiiqB(partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark, n + 1))
+                else:
+                    add(write_ihiiq(
+                        partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark,
+                    ) + uvarint(n + 1))
                 for (
                     replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
                     current_voters_unknown_tags,
@@ -411,18 +411,9 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
                         add(write_iq(observers_replica_id, observers_log_end_offset) + tag_section(observers_unknown_tags))
                     else:
                         add(write_iqx(observers_replica_id, observers_log_end_offset))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -443,16 +434,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -493,7 +483,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                         current_voters.append(new(ReplicaState, (
                             replica_id, ZERO_UUID, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "observers:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -524,7 +514,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                             observers_replica_id, ZERO_UUID, observers_log_end_offset, observers_last_fetch_timestamp,
                             observers_last_caught_up_timestamp, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -535,7 +525,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     partition_index, partitions_error_code, "", leader_id, leader_epoch, high_watermark, current_voters,
                     observers, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -543,7 +533,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -566,7 +556,10 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
         if nodes:
             raise absent("nodes", "version 1")
         n = len(topics)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -579,7 +572,12 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
                 current_voters, observers, partitions_unknown_tags,
             ) in partitions:
                 n = len(current_voters)
-                add(write_ihiiqB(partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark, n + 1) if n < 127 else write_ihiiq(partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark) + uvarint(n + 1))
+                if n < 127:
+                    add(write_ihiiqB(partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark, n + 1))
+                else:
+                    add(write_ihiiq(
+                        partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark,
+                    ) + uvarint(n + 1))
                 for (
                     replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
                     current_voters_unknown_tags,
@@ -587,7 +585,9 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
                     if replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.current_voters.replica_directory_id", "version 1")
                     if current_voters_unknown_tags:
-                        add(write_iqqq(replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp) + tag_section(current_voters_unknown_tags))
+                        add(write_iqqq(
+                            replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
+                        ) + tag_section(current_voters_unknown_tags))
                     else:
                         add(write_iqqqx(replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp))
                 n = len(observers)
@@ -599,21 +599,18 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
                     if observers_replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.observers.replica_directory_id", "version 1")
                     if observers_unknown_tags:
-                        add(write_iqqq(observers_replica_id, observers_log_end_offset, observers_last_fetch_timestamp, observers_last_caught_up_timestamp) + tag_section(observers_unknown_tags))
+                        add(write_iqqq(
+                            observers_replica_id, observers_log_end_offset, observers_last_fetch_timestamp,
+                            observers_last_caught_up_timestamp,
+                        ) + tag_section(observers_unknown_tags))
                     else:
-                        add(write_iqqqx(observers_replica_id, observers_log_end_offset, observers_last_fetch_timestamp, observers_last_caught_up_timestamp))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                        add(write_iqqqx(
+                            observers_replica_id, observers_log_end_offset, observers_last_fetch_timestamp,
+                            observers_last_caught_up_timestamp,
+                        ))
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -629,12 +626,17 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 3
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n topics:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n topics:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "topics:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -644,16 +646,15 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -671,12 +672,17 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 17 > end:
-                    raise cut("topics.partitions", "error_message:n leader_id:4 leader_epoch:4 high_watermark:8 current_voters:1", p, end, q - p)
-                at = "topics.partitions.error_message"
-                partitions_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 17 > end:
+                        raise cut("topics.partitions", "error_message:n leader_id:4 leader_epoch:4 high_watermark:8 current_voters:1", p, end, n - 1)
+                    at = "topics.partitions.error_message"
+                    partitions_error_message: str | None = buffer[p:q].decode()
+                else:
+                    partitions_error_message = None
+                    q = p
+                    if q + 17 > end:
+                        raise cut("topics.partitions", "leader_id:4 leader_epoch:4 high_watermark:8 current_voters:1", p, end)
                 leader_id, leader_epoch, high_watermark, n = read_iiqB(buffer, q)
                 p = q + 17
                 if n > 127:
@@ -706,7 +712,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                             replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
                             tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "observers:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -737,7 +743,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                             observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
                             observers_last_fetch_timestamp, observers_last_caught_up_timestamp, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -748,7 +754,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch, high_watermark,
                     current_voters, observers, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -756,7 +762,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "nodes:1", p, end)
         n = buffer[p]
         p += 1
@@ -778,26 +784,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 5, "nodes.listeners", p, end)
             listeners: list[Listener] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("nodes.listeners", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "nodes.listeners.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("nodes.listeners", "name:n host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("nodes.listeners", "name:n host:1", p, end, n - 1)
                 at = "nodes.listeners.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "nodes.listeners.host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 3 > end:
-                    raise cut("nodes.listeners", "host:n port:2 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 3 > end:
+                    raise cut("nodes.listeners", "host:n port:2 tags:1", p, end, n - 1)
                 at = "nodes.listeners.host"
                 host = buffer[p:q].decode()
                 port, t = read_HB(buffer, q)
@@ -806,7 +810,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "nodes.listeners")
                 listeners.append(new(Listener, (name, host, port, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("nodes", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -814,7 +818,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "nodes")
             nodes.append(new(Node, (node_id, listeners, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -839,7 +843,10 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_hB(error_code, n + 1))
+            else:
+                add(write_h(error_code) + text_length(n, "error_message"))
             add(body)
         n = len(topics)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -859,10 +866,18 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition_index, partitions_error_code, n + 1) if n < 127 else write_ih(partition_index, partitions_error_code) + text_length(n, "topics.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                    else:
+                        add(write_ih(
+                            partition_index, partitions_error_code,
+                        ) + text_length(n, "topics.partitions.error_message"))
                     add(body)
                 n = len(current_voters)
-                add(write_iiqB(leader_id, leader_epoch, high_watermark, n + 1) if n < 127 else write_iiq(leader_id, leader_epoch, high_watermark) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iiqB(leader_id, leader_epoch, high_watermark, n + 1))
+                else:
+                    add(write_iiq(leader_id, leader_epoch, high_watermark) + uvarint(n + 1))
                 for (
                     replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
                     current_voters_unknown_tags,
@@ -870,9 +885,13 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                     if len(replica_directory_id) != 16:
                         raise wrong_size(replica_directory_id, "topics.partitions.current_voters.replica_directory_id")
                     if current_voters_unknown_tags:
-                        add(write_i16sqqq(replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp) + tag_section(current_voters_unknown_tags))
+                        add(write_i16sqqq(
+                            replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
+                        ) + tag_section(current_voters_unknown_tags))
                     else:
-                        add(write_i16sqqqx(replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp))
+                        add(write_i16sqqqx(
+                            replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
+                        ))
                 n = len(observers)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
@@ -882,22 +901,25 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                     if len(observers_replica_directory_id) != 16:
                         raise wrong_size(observers_replica_directory_id, "topics.partitions.observers.replica_directory_id")
                     if observers_unknown_tags:
-                        add(write_i16sqqq(observers_replica_id, observers_replica_directory_id, observers_log_end_offset, observers_last_fetch_timestamp, observers_last_caught_up_timestamp) + tag_section(observers_unknown_tags))
+                        add(write_i16sqqq(
+                            observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
+                            observers_last_fetch_timestamp, observers_last_caught_up_timestamp,
+                        ) + tag_section(observers_unknown_tags))
                     else:
-                        add(write_i16sqqqx(observers_replica_id, observers_replica_directory_id, observers_log_end_offset, observers_last_fetch_timestamp, observers_last_caught_up_timestamp))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                        add(write_i16sqqqx(
+                            observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
+                            observers_last_fetch_timestamp, observers_last_caught_up_timestamp,
+                        ))
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(nodes)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, listeners, nodes_unknown_tags in nodes:
             n = len(listeners)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + uvarint(n + 1))
             for name, host, port, listeners_unknown_tags in listeners:
                 body = name.encode()
                 n = len(body)
@@ -911,14 +933,8 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                     add(write_H(port) + tag_section(listeners_unknown_tags))
                 else:
                     add(write_Hx(port))
-            if nodes_unknown_tags:
-                add(tag_section(nodes_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(nodes_unknown_tags) if nodes_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

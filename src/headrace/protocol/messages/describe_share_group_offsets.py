@@ -100,7 +100,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Versions 0-1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "groups:1", p, end)
         n = buffer[p]
         p += 1
@@ -111,39 +111,37 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise crowded(n, 3, "groups", p, end)
         groups: list[DescribeShareGroupOffsetsRequestGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n topics:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
-            n -= 1
-            if n * 3 > end - p:
-                raise crowded(n, 3, "groups.topics", p, end)
             topics: list[DescribeShareGroupOffsetsRequestTopic] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
+                n -= 1
+                if n * 3 > end - p:
+                    raise crowded(n, 3, "groups.topics", p, end)
                 topics = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.topics", "topic_name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.topics.topic_name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.topics", "topic_name:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.topics", "topic_name:n partitions:1", p, end, n - 1)
                     at = "groups.topics.topic_name"
                     topic_name = buffer[p:q].decode()
                     n = buffer[q]
@@ -152,7 +150,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                         n, p = uvarint_rest(buffer, p, end, n, "groups.topics.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -160,7 +158,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics")
                     topics.append(new(DescribeShareGroupOffsetsRequestTopic, (topic_name, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -168,7 +166,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(DescribeShareGroupOffsetsRequestGroup, (group_id, topics, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -208,18 +206,9 @@ def _encode_request_0(message: DescribeShareGroupOffsetsRequest) -> list[Part]:
                     n = len(partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*partitions))
-                    if topics_unknown_tags:
-                        add(tag_section(topics_unknown_tags))
-                    else:
-                        add(b"\0")
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -240,16 +229,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 6, "groups", p, end)
         groups: list[DescribeShareGroupOffsetsResponseGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n topics:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
@@ -261,16 +249,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 19, "groups.topics", p, end)
             topics: list[DescribeShareGroupOffsetsResponseTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topics", "topic_name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.topics.topic_name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 17 > end:
-                    raise cut("groups.topics", "topic_name:n topic_id:16 partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 17 > end:
+                    raise cut("groups.topics", "topic_name:n topic_id:16 partitions:1", p, end, n - 1)
                 at = "groups.topics.topic_name"
                 topic_name = buffer[p:q].decode()
                 topic_id, n = read_16sB(buffer, q)
@@ -284,25 +271,30 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 for _ in range(n):
                     if end - p < 19:
                         raise cut("groups.topics.partitions", "partition_index:4 start_offset:8 leader_epoch:4 error_code:2 error_message:1", p, end)
-                    partition_index, start_offset, leader_epoch, error_code, n = read_iqihB(buffer, p)
+                    partition_index, start_offset, leader_epoch, partitions_error_code, n = read_iqihB(buffer, p)
                     p += 19
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.error_message")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("groups.topics.partitions", "error_message:n tags:1", p, end, q - p)
-                    at = "groups.topics.partitions.error_message"
-                    error_message = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("groups.topics.partitions", "error_message:n tags:1", p, end, n - 1)
+                        at = "groups.topics.partitions.error_message"
+                        error_message: str | None = buffer[p:q].decode()
+                    else:
+                        error_message = None
+                        q = p
+                        if q >= end:
+                            raise cut("groups.topics.partitions", "tags:1", p, end)
                     t = buffer[q]
                     p = q + 1
                     tags = ()
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
                     partitions.append(new(DescribeShareGroupOffsetsResponsePartition, (
-                        partition_index, start_offset, leader_epoch, -1, error_code, error_message, tags,
+                        partition_index, start_offset, leader_epoch, -1, partitions_error_code, error_message, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -312,25 +304,30 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 topics.append(new(DescribeShareGroupOffsetsResponseTopic, (topic_name, topic_id, partitions, tags)))
             if end - p < 3:
                 raise cut("groups", "error_code:2 error_message:1", p, end)
-            groups_error_code, n = read_hB(buffer, p)
+            error_code, n = read_hB(buffer, p)
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("groups", "error_message:n tags:1", p, end, q - p)
-            at = "groups.error_message"
-            groups_error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("groups", "error_message:n tags:1", p, end, n - 1)
+                at = "groups.error_message"
+                groups_error_message: str | None = buffer[p:q].decode()
+            else:
+                groups_error_message = None
+                q = p
+                if q >= end:
+                    raise cut("groups", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(DescribeShareGroupOffsetsResponseGroup, (
-                group_id, topics, groups_error_code, groups_error_message, tags,
+                group_id, topics, error_code, groups_error_message, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -351,7 +348,10 @@ def _encode_response_0(message: DescribeShareGroupOffsetsResponse) -> list[Part]
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, topics, error_code, error_message, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
@@ -367,7 +367,10 @@ def _encode_response_0(message: DescribeShareGroupOffsetsResponse) -> list[Part]
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
                 add(body)
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
+                else:
+                    add(write_16s(topic_id) + uvarint(n + 1))
                 for (
                     partition_index, start_offset, leader_epoch, lag, partitions_error_code, partitions_error_message,
                     partitions_unknown_tags,
@@ -377,31 +380,27 @@ def _encode_response_0(message: DescribeShareGroupOffsetsResponse) -> list[Part]
                     else:
                         body = partitions_error_message.encode()
                         n = len(body)
-                        add(write_iqihB(partition_index, start_offset, leader_epoch, partitions_error_code, n + 1) if n < 127 else write_iqih(partition_index, start_offset, leader_epoch, partitions_error_code) + text_length(n, "groups.topics.partitions.error_message"))
+                        if n < 127:
+                            add(write_iqihB(partition_index, start_offset, leader_epoch, partitions_error_code, n + 1))
+                        else:
+                            add(write_iqih(
+                                partition_index, start_offset, leader_epoch, partitions_error_code,
+                            ) + text_length(n, "groups.topics.partitions.error_message"))
                         add(body)
-                    if partitions_unknown_tags:
-                        add(tag_section(partitions_unknown_tags))
-                    else:
-                        add(b"\0")
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "groups.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "groups.error_message"))
                 add(body)
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -422,16 +421,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 6, "groups", p, end)
         groups: list[DescribeShareGroupOffsetsResponseGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n topics:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
@@ -443,16 +441,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 19, "groups.topics", p, end)
             topics: list[DescribeShareGroupOffsetsResponseTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topics", "topic_name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.topics.topic_name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 17 > end:
-                    raise cut("groups.topics", "topic_name:n topic_id:16 partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 17 > end:
+                    raise cut("groups.topics", "topic_name:n topic_id:16 partitions:1", p, end, n - 1)
                 at = "groups.topics.topic_name"
                 topic_name = buffer[p:q].decode()
                 topic_id, n = read_16sB(buffer, q)
@@ -466,25 +463,30 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 for _ in range(n):
                     if end - p < 27:
                         raise cut("groups.topics.partitions", "partition_index:4 start_offset:8 leader_epoch:4 lag:8 error_code:2 error_message:1", p, end)
-                    partition_index, start_offset, leader_epoch, lag, error_code, n = read_iqiqhB(buffer, p)
+                    partition_index, start_offset, leader_epoch, lag, partitions_error_code, n = read_iqiqhB(buffer, p)
                     p += 27
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.error_message")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("groups.topics.partitions", "error_message:n tags:1", p, end, q - p)
-                    at = "groups.topics.partitions.error_message"
-                    error_message = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("groups.topics.partitions", "error_message:n tags:1", p, end, n - 1)
+                        at = "groups.topics.partitions.error_message"
+                        error_message: str | None = buffer[p:q].decode()
+                    else:
+                        error_message = None
+                        q = p
+                        if q >= end:
+                            raise cut("groups.topics.partitions", "tags:1", p, end)
                     t = buffer[q]
                     p = q + 1
                     tags = ()
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
                     partitions.append(new(DescribeShareGroupOffsetsResponsePartition, (
-                        partition_index, start_offset, leader_epoch, lag, error_code, error_message, tags,
+                        partition_index, start_offset, leader_epoch, lag, partitions_error_code, error_message, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -494,25 +496,30 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 topics.append(new(DescribeShareGroupOffsetsResponseTopic, (topic_name, topic_id, partitions, tags)))
             if end - p < 3:
                 raise cut("groups", "error_code:2 error_message:1", p, end)
-            groups_error_code, n = read_hB(buffer, p)
+            error_code, n = read_hB(buffer, p)
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("groups", "error_message:n tags:1", p, end, q - p)
-            at = "groups.error_message"
-            groups_error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("groups", "error_message:n tags:1", p, end, n - 1)
+                at = "groups.error_message"
+                groups_error_message: str | None = buffer[p:q].decode()
+            else:
+                groups_error_message = None
+                q = p
+                if q >= end:
+                    raise cut("groups", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(DescribeShareGroupOffsetsResponseGroup, (
-                group_id, topics, groups_error_code, groups_error_message, tags,
+                group_id, topics, error_code, groups_error_message, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -533,7 +540,10 @@ def _encode_response_1(message: DescribeShareGroupOffsetsResponse) -> list[Part]
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, topics, error_code, error_message, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
@@ -549,7 +559,10 @@ def _encode_response_1(message: DescribeShareGroupOffsetsResponse) -> list[Part]
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
                 add(body)
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
+                else:
+                    add(write_16s(topic_id) + uvarint(n + 1))
                 for (
                     partition_index, start_offset, leader_epoch, lag, partitions_error_code, partitions_error_message,
                     partitions_unknown_tags,
@@ -559,31 +572,27 @@ def _encode_response_1(message: DescribeShareGroupOffsetsResponse) -> list[Part]
                     else:
                         body = partitions_error_message.encode()
                         n = len(body)
-                        add(write_iqiqhB(partition_index, start_offset, leader_epoch, lag, partitions_error_code, n + 1) if n < 127 else write_iqiqh(partition_index, start_offset, leader_epoch, lag, partitions_error_code) + text_length(n, "groups.topics.partitions.error_message"))
+                        if n < 127:
+                            add(write_iqiqhB(partition_index, start_offset, leader_epoch, lag, partitions_error_code, n + 1))
+                        else:
+                            add(write_iqiqh(
+                                partition_index, start_offset, leader_epoch, lag, partitions_error_code,
+                            ) + text_length(n, "groups.topics.partitions.error_message"))
                         add(body)
-                    if partitions_unknown_tags:
-                        add(tag_section(partitions_unknown_tags))
-                    else:
-                        add(b"\0")
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "groups.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "groups.error_message"))
                 add(body)
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -36,6 +36,7 @@ read_int32s = Shapes("i", method="unpack_from")
 read_int32s_B = Shapes("i", after="B", method="unpack_from")
 write_16st = Struct(">16s?").pack
 write_16stB = Struct(">16s?B").pack
+write_b = Struct(">b").pack
 write_h = Struct(">h").pack
 write_hB = Struct(">hB").pack
 write_hiii = Struct(">hiii").pack
@@ -100,7 +101,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -111,16 +112,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise crowded(n, 2, "topics", p, end)
         topics: list[TopicRequest] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n tags:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             t = buffer[q]
@@ -135,16 +135,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
         p += 5
         cursor: Cursor | None = None
         if n >= 0:
-            if end - p < 1:
+            if p >= end:
                 raise cut("cursor", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "cursor.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("cursor", "topic_name:n partition_index:4 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("cursor", "topic_name:n partition_index:4 tags:1", p, end, n - 1)
             at = "cursor.topic_name"
             topic_name = buffer[p:q].decode()
             partition_index, t = read_iB(buffer, q)
@@ -153,7 +152,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             if t:
                 tags, p = read_tags(buffer, p, end, t, "cursor")
             cursor = new(Cursor, (topic_name, partition_index, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -180,10 +179,7 @@ def _encode_request_0(message: DescribeTopicPartitionsRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             add(body)
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if cursor is None:
             add(write_ib(response_partition_limit, -1))
         else:
@@ -197,10 +193,7 @@ def _encode_request_0(message: DescribeTopicPartitionsRequest) -> list[Part]:
                 add(write_i(partition_index) + tag_section(cursor_unknown_tags))
             else:
                 add(write_ix(partition_index))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -227,12 +220,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 18 > end:
-                raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, q - p)
-            at = "topics.name"
-            name = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 18 > end:
+                    raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, n - 1)
+                at = "topics.name"
+                name: str | None = buffer[p:q].decode()
+            else:
+                name = None
+                q = p
+                if q + 18 > end:
+                    raise cut("topics", "topic_id:16 is_internal:1 partitions:1", p, end)
             topic_id, is_internal, n = read_16stB(buffer, q)
             p = q + 18
             if n > 127:
@@ -250,7 +248,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replica_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "replica_nodes:n isr_nodes:1", p, end, n * 4 if n > 0 else n)
                 *replica_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -258,7 +256,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.isr_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "isr_nodes:n eligible_leader_replicas:1", p, end, n * 4 if n > 0 else n)
                 *isr_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -266,7 +264,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.eligible_leader_replicas")
                 n -= 1
                 q = p + n * 4 if n > 0 else p
-                if q + 1 > end:
+                if q >= end:
                     raise cut("topics.partitions", "eligible_leader_replicas:n last_known_elr:1", p, end, q - p)
                 eligible_leader_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
                 n = buffer[q]
@@ -275,7 +273,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.last_known_elr")
                 n -= 1
                 q = p + n * 4 if n > 0 else p
-                if q + 1 > end:
+                if q >= end:
                     raise cut("topics.partitions", "last_known_elr:n offline_replicas:1", p, end, q - p)
                 last_known_elr = [*read_int32s[n](buffer, p)] if n >= 0 else None
                 n = buffer[q]
@@ -284,7 +282,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.offline_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "offline_replicas:n tags:1", p, end, n * 4 if n > 0 else n)
                 *offline_replicas, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -305,22 +303,21 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             topics.append(new(DescribeTopicPartitionsResponseTopic, (
                 error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "next_cursor:1", p, end)
         (n,) = read_b(buffer, p)
         p += 1
         next_cursor: Cursor | None = None
         if n >= 0:
-            if end - p < 1:
+            if p >= end:
                 raise cut("next_cursor", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "next_cursor.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("next_cursor", "topic_name:n partition_index:4 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("next_cursor", "topic_name:n partition_index:4 tags:1", p, end, n - 1)
             at = "next_cursor.topic_name"
             topic_name = buffer[p:q].decode()
             next_cursor_partition_index, t = read_iB(buffer, q)
@@ -329,7 +326,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "next_cursor")
             next_cursor = new(Cursor, (topic_name, next_cursor_partition_index, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -350,7 +347,10 @@ def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, next_cursor, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
@@ -359,16 +359,25 @@ def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
             else:
                 body = name.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "topics.name"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "topics.name"))
                 add(body)
             n = len(partitions)
-            add(write_16stB(topic_id, is_internal, n + 1) if n < 127 else write_16st(topic_id, is_internal) + uvarint(n + 1))
+            if n < 127:
+                add(write_16stB(topic_id, is_internal, n + 1))
+            else:
+                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 eligible_leader_replicas, last_known_elr, offline_replicas, partitions_unknown_tags,
             ) in partitions:
                 n = len(replica_nodes)
-                add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1) if n < 127 else write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                if n < 127:
+                    add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                else:
+                    add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
                 add(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -388,10 +397,7 @@ def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
                 n = len(offline_replicas)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*offline_replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
             if topics_unknown_tags:
                 add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
@@ -399,7 +405,7 @@ def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
         if next_cursor is None:
             add(b"\xff")
         else:
-            add(b"\1")
+            add(write_b(1))
             topic_name, next_cursor_partition_index, next_cursor_unknown_tags = next_cursor
             body = topic_name.encode()
             n = len(body)
@@ -409,10 +415,7 @@ def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
                 add(write_i(next_cursor_partition_index) + tag_section(next_cursor_unknown_tags))
             else:
                 add(write_ix(next_cursor_partition_index))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -71,7 +71,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_ids:1", p, end)
         n = buffer[p]
         p += 1
@@ -82,7 +82,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             raise crowded(n, 1, "transactional_ids", p, end)
         transactional_ids: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "transactional_ids:1", p, end)
             n = buffer[p]
             p += 1
@@ -95,7 +95,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             at = "transactional_ids"
             transactional_ids.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -122,10 +122,7 @@ def _encode_request_0(message: DescribeTransactionsRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_ids"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -152,20 +149,18 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "transaction_states.transactional_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("transaction_states", "transactional_id:n transaction_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("transaction_states", "transactional_id:n transaction_state:1", p, end, n - 1)
             at = "transaction_states.transactional_id"
             transactional_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "transaction_states.transaction_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 23 > end:
-                raise cut("transaction_states", "transaction_state:n transaction_timeout_ms:4 transaction_start_time_ms:8 producer_id:8 producer_epoch:2 topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 23 > end:
+                raise cut("transaction_states", "transaction_state:n transaction_timeout_ms:4 transaction_start_time_ms:8 producer_id:8 producer_epoch:2 topics:1", p, end, n - 1)
             at = "transaction_states.transaction_state"
             transaction_state = buffer[p:q].decode()
             transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch, n = read_iqqhB(buffer, q)
@@ -177,16 +172,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 raise crowded(n, 3, "transaction_states.topics", p, end)
             topics: list[TopicData] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("transaction_states.topics", "topic:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "transaction_states.topics.topic")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("transaction_states.topics", "topic:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("transaction_states.topics", "topic:n partitions:1", p, end, n - 1)
                 at = "transaction_states.topics.topic"
                 topic = buffer[p:q].decode()
                 n = buffer[q]
@@ -195,7 +189,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     n, p = uvarint_rest(buffer, p, end, n, "transaction_states.topics.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("transaction_states.topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -203,7 +197,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "transaction_states.topics")
                 topics.append(new(TopicData, (topic, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("transaction_states", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -214,7 +208,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms, producer_id,
                 producer_epoch, topics, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -235,21 +229,30 @@ def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
     try:
         throttle_time_ms, transaction_states, unknown_tags = message
         n = len(transaction_states)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms, producer_id,
             producer_epoch, topics, transaction_states_unknown_tags,
         ) in transaction_states:
             body = transactional_id.encode()
             n = len(body)
-            add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "transaction_states.transactional_id"))
+            if n < 127:
+                add(write_hB(error_code, n + 1))
+            else:
+                add(write_h(error_code) + text_length(n, "transaction_states.transactional_id"))
             add(body)
             body = transaction_state.encode()
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.transaction_state"))
             add(body)
             n = len(topics)
-            add(write_iqqhB(transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch, n + 1) if n < 127 else write_iqqh(transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch) + uvarint(n + 1))
+            if n < 127:
+                add(write_iqqhB(transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch, n + 1))
+            else:
+                add(write_iqqh(transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch) + uvarint(n + 1))
             for topic, partitions, topics_unknown_tags in topics:
                 body = topic.encode()
                 n = len(body)
@@ -258,18 +261,9 @@ def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
                 n = len(partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partitions))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if transaction_states_unknown_tags:
-                add(tag_section(transaction_states_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(transaction_states_unknown_tags) if transaction_states_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -74,29 +74,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "users:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "users")
-        n -= 1
-        if n * 2 > end - p:
-            raise crowded(n, 2, "users", p, end)
         users: list[UserName] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "users")
+            n -= 1
+            if n * 2 > end - p:
+                raise crowded(n, 2, "users", p, end)
             users = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("users", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "users.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("users", "name:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("users", "name:n tags:1", p, end, n - 1)
                 at = "users.name"
                 name = buffer[p:q].decode()
                 t = buffer[q]
@@ -105,7 +104,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "users")
                 users.append(new(UserName, (name, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -135,14 +134,8 @@ def _encode_request_0(message: DescribeUserScramCredentialsRequest) -> list[Part
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "users.name"))
                 add(body)
-                if users_unknown_tags:
-                    add(tag_section(users_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(users_unknown_tags) if users_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -158,12 +151,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n results:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n results:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "results:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -173,28 +171,32 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             raise crowded(n, 6, "results", p, end)
         results: list[DescribeUserScramCredentialsResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "user:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.user")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("results", "user:n error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("results", "user:n error_code:2 error_message:1", p, end, n - 1)
             at = "results.user"
             user = buffer[p:q].decode()
             results_error_code, n = read_hB(buffer, q)
             p = q + 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("results", "error_message:n credential_infos:1", p, end, q - p)
-            at = "results.error_message"
-            results_error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("results", "error_message:n credential_infos:1", p, end, n - 1)
+                at = "results.error_message"
+                results_error_message: str | None = buffer[p:q].decode()
+            else:
+                results_error_message = None
+                q = p
+                if q >= end:
+                    raise cut("results", "credential_infos:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
@@ -218,7 +220,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "results.credential_infos")
                     credential_infos.append(new(CredentialInfo, (mechanism, iterations, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -228,7 +230,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             results.append(new(DescribeUserScramCredentialsResult, (
                 user, results_error_code, results_error_message, credential_infos, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -253,7 +255,10 @@ def _encode_response_0(message: DescribeUserScramCredentialsResponse) -> list[Pa
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(results)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -267,7 +272,10 @@ def _encode_response_0(message: DescribeUserScramCredentialsResponse) -> list[Pa
             else:
                 body = results_error_message.encode()
                 n = len(body)
-                add(write_hB(results_error_code, n + 1) if n < 127 else write_h(results_error_code) + text_length(n, "results.error_message"))
+                if n < 127:
+                    add(write_hB(results_error_code, n + 1))
+                else:
+                    add(write_h(results_error_code) + text_length(n, "results.error_message"))
                 add(body)
             n = len(credential_infos)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -276,14 +284,8 @@ def _encode_response_0(message: DescribeUserScramCredentialsResponse) -> list[Pa
                     add(write_bi(mechanism, iterations) + tag_section(credential_infos_unknown_tags))
                 else:
                     add(write_bix(mechanism, iterations))
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

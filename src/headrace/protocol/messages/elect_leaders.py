@@ -94,10 +94,10 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
             raise cut("", "topic_partitions:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1 or n * 6 > end - p:
-            raise crowded(n, 6, "topic_partitions", p, end)
         topic_partitions: list[TopicPartitions] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 6 > end - p:
+                raise crowded(n, 6, "topic_partitions", p, end)
             topic_partitions = []
             for _ in range(n):
                 if end - p < 2:
@@ -166,10 +166,10 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
             raise cut("", "election_type:1 topic_partitions:4", p, end)
         election_type, n = read_bi(buffer, p)
         p += 5
-        if n < -1 or n * 6 > end - p:
-            raise crowded(n, 6, "topic_partitions", p, end)
         topic_partitions: list[TopicPartitions] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 6 > end - p:
+                raise crowded(n, 6, "topic_partitions", p, end)
             topic_partitions = []
             for _ in range(n):
                 if end - p < 2:
@@ -237,25 +237,24 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
             raise cut("", "election_type:1 topic_partitions:1", p, end)
         election_type, n = read_bB(buffer, p)
         p += 2
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "topic_partitions", p, end)
         topic_partitions: list[TopicPartitions] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "topic_partitions", p, end)
             topic_partitions = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topic_partitions", "topic:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topic_partitions.topic")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topic_partitions", "topic:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topic_partitions", "topic:n partitions:1", p, end, n - 1)
                 at = "topic_partitions.topic"
                 topic = buffer[p:q].decode()
                 n = buffer[q]
@@ -264,7 +263,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
                     n, p = uvarint_rest(buffer, p, end, n, "topic_partitions.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -296,7 +295,10 @@ def _encode_request_2(message: ElectLeadersRequest) -> list[Part]:
             add(write_bx(election_type))
         else:
             n = len(topic_partitions)
-            add(write_bB(election_type, n + 1) if n < 127 else write_b(election_type) + uvarint(n + 1))
+            if n < 127:
+                add(write_bB(election_type, n + 1))
+            else:
+                add(write_b(election_type) + uvarint(n + 1))
             for topic, partitions, topic_partitions_unknown_tags in topic_partitions:
                 body = topic.encode()
                 n = len(body)
@@ -305,10 +307,7 @@ def _encode_request_2(message: ElectLeadersRequest) -> list[Part]:
                 n = len(partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partitions))
-                if topic_partitions_unknown_tags:
-                    add(tag_section(topic_partitions_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
@@ -348,13 +347,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> El
                     raise cut("replica_election_results.partition_result", "partition_id:4 error_code:2 error_message:2", p, end)
                 partition_id, error_code, n = read_ihh(buffer, p)
                 p += 8
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("replica_election_results.partition_result", "error_message:n", p, end, n)
+                    at = "replica_election_results.partition_result.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    error_message = None
+                    q = p
+                else:
                     raise negative(n, "replica_election_results.partition_result.error_message", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("replica_election_results.partition_result", "error_message:n", p, end, q - p)
-                at = "replica_election_results.partition_result.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partition_result.append(new(PartitionResult, (partition_id, error_code, error_message, ())))
             replica_election_results.append(new(ReplicaElectionResult, (topic, partition_result, ())))
@@ -431,13 +434,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> El
                     raise cut("replica_election_results.partition_result", "partition_id:4 error_code:2 error_message:2", p, end)
                 partition_id, partition_result_error_code, n = read_ihh(buffer, p)
                 p += 8
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("replica_election_results.partition_result", "error_message:n", p, end, n)
+                    at = "replica_election_results.partition_result.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    error_message = None
+                    q = p
+                else:
                     raise negative(n, "replica_election_results.partition_result.error_message", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("replica_election_results.partition_result", "error_message:n", p, end, q - p)
-                at = "replica_election_results.partition_result.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partition_result.append(new(PartitionResult, (partition_id, partition_result_error_code, error_message, ())))
             replica_election_results.append(new(ReplicaElectionResult, (topic, partition_result, ())))
@@ -497,16 +504,15 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> El
             raise crowded(n, 3, "replica_election_results", p, end)
         replica_election_results: list[ReplicaElectionResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("replica_election_results", "topic:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "replica_election_results.topic")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("replica_election_results", "topic:n partition_result:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("replica_election_results", "topic:n partition_result:1", p, end, n - 1)
             at = "replica_election_results.topic"
             topic = buffer[p:q].decode()
             n = buffer[q]
@@ -524,19 +530,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> El
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "replica_election_results.partition_result.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("replica_election_results.partition_result", "error_message:n tags:1", p, end, q - p)
-                at = "replica_election_results.partition_result.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("replica_election_results.partition_result", "error_message:n tags:1", p, end, n - 1)
+                    at = "replica_election_results.partition_result.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("replica_election_results.partition_result", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "replica_election_results.partition_result")
                 partition_result.append(new(PartitionResult, (partition_id, partition_result_error_code, error_message, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("replica_election_results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -544,7 +555,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> El
             if t:
                 tags, p = read_tags(buffer, p, end, t, "replica_election_results")
             replica_election_results.append(new(ReplicaElectionResult, (topic, partition_result, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -565,7 +576,10 @@ def _encode_response_2(message: ElectLeadersResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, replica_election_results, unknown_tags = message
         n = len(replica_election_results)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for topic, partition_result, replica_election_results_unknown_tags in replica_election_results:
             body = topic.encode()
             n = len(body)
@@ -579,20 +593,16 @@ def _encode_response_2(message: ElectLeadersResponse) -> list[Part]:
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition_id, partition_result_error_code, n + 1) if n < 127 else write_ih(partition_id, partition_result_error_code) + text_length(n, "replica_election_results.partition_result.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition_id, partition_result_error_code, n + 1))
+                    else:
+                        add(write_ih(
+                            partition_id, partition_result_error_code,
+                        ) + text_length(n, "replica_election_results.partition_result.error_message"))
                     add(body)
-                if partition_result_unknown_tags:
-                    add(tag_section(partition_result_unknown_tags))
-                else:
-                    add(b"\0")
-            if replica_election_results_unknown_tags:
-                add(tag_section(replica_election_results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partition_result_unknown_tags) if partition_result_unknown_tags else b"\0")
+            add(tag_section(replica_election_results_unknown_tags) if replica_election_results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -130,13 +130,19 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> End
             raise cut("", "cluster_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "cluster_id:n topics:4", p, end, n)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            cluster_id = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "topics:4", p, end)
+        else:
             raise negative(n, "cluster_id", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "cluster_id:n topics:4", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 6 > end - p:
@@ -219,18 +225,23 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "cluster_id:n topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "cluster_id:n topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q >= end:
+                raise cut("", "topics:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -240,16 +251,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -286,7 +296,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "topics.partitions.preferred_candidates")
                         preferred_candidates.append(new(ReplicaInfo, (candidate_id, candidate_directory_id, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -296,7 +306,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
                 partitions.append(new(PartitionData, (
                     partition_index, leader_id, leader_epoch, (), preferred_candidates, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -304,7 +314,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "leader_endpoints:1", p, end)
         n = buffer[p]
         p += 1
@@ -315,26 +325,24 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
             raise crowded(n, 5, "leader_endpoints", p, end)
         leader_endpoints: list[LeaderEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("leader_endpoints", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "leader_endpoints.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("leader_endpoints", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("leader_endpoints", "name:n host:1", p, end, n - 1)
             at = "leader_endpoints.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "leader_endpoints.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("leader_endpoints", "host:n port:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("leader_endpoints", "host:n port:2 tags:1", p, end, n - 1)
             at = "leader_endpoints.host"
             host = buffer[p:q].decode()
             port, t = read_HB(buffer, q)
@@ -343,7 +351,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
             if t:
                 tags, p = read_tags(buffer, p, end, t, "leader_endpoints")
             leader_endpoints.append(new(LeaderEndpoint, (name, host, port, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -383,7 +391,10 @@ def _encode_request_1(message: EndQuorumEpochRequest) -> list[Part]:
                 partition_index, leader_id, leader_epoch, preferred_successors, preferred_candidates, partitions_unknown_tags,
             ) in partitions:
                 n = len(preferred_candidates)
-                add(write_iiiB(partition_index, leader_id, leader_epoch, n + 1) if n < 127 else write_iii(partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iiiB(partition_index, leader_id, leader_epoch, n + 1))
+                else:
+                    add(write_iii(partition_index, leader_id, leader_epoch) + uvarint(n + 1))
                 for candidate_id, candidate_directory_id, preferred_candidates_unknown_tags in preferred_candidates:
                     if len(candidate_directory_id) != 16:
                         raise wrong_size(candidate_directory_id, "topics.partitions.preferred_candidates.candidate_directory_id")
@@ -391,14 +402,8 @@ def _encode_request_1(message: EndQuorumEpochRequest) -> list[Part]:
                         add(write_i16s(candidate_id, candidate_directory_id) + tag_section(preferred_candidates_unknown_tags))
                     else:
                         add(write_i16sx(candidate_id, candidate_directory_id))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(leader_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, host, port, leader_endpoints_unknown_tags in leader_endpoints:
@@ -414,10 +419,7 @@ def _encode_request_1(message: EndQuorumEpochRequest) -> list[Part]:
                 add(write_H(port) + tag_section(leader_endpoints_unknown_tags))
             else:
                 add(write_Hx(port))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -504,7 +506,7 @@ def _read_end_quorum_epoch_response_tags(buffer: Buffer, view: memoryview, p: in
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "EndQuorumEpochResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "node_endpoints:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -521,10 +523,9 @@ def _read_end_quorum_epoch_response_tags(buffer: Buffer, view: memoryview, p: in
                     p += 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 3 > stop:
-                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 3 > stop:
+                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n - 1)
                     at = "node_endpoints.host"
                     host = buffer[p:q].decode()
                     port, t = read_HB(buffer, q)
@@ -558,16 +559,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> En
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -597,7 +597,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> En
                     partitions.append(new(ResponsePartitionData, (
                         partition_index, partitions_error_code, leader_id, leader_epoch, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -605,7 +605,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> En
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -631,7 +631,10 @@ def _write_end_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: Unk
         for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if node_endpoints_unknown_tags:
                 add(write_H(port) + tag_section(node_endpoints_unknown_tags))
@@ -648,7 +651,10 @@ def _encode_response_1(message: EndQuorumEpochResponse) -> list[Part]:
     try:
         error_code, topics, node_endpoints, unknown_tags = message
         n = len(topics)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -658,13 +664,12 @@ def _encode_response_1(message: EndQuorumEpochResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch) + tag_section(partitions_unknown_tags))
+                    add(write_ihii(
+                        partition_index, partitions_error_code, leader_id, leader_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihiix(partition_index, partitions_error_code, leader_id, leader_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or node_endpoints:
             add(_write_end_quorum_epoch_response_tags(node_endpoints, unknown_tags))
         else:

@@ -96,16 +96,15 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> End
     """Versions 3-5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 12 > end:
-            raise cut("", "transactional_id:n producer_id:8 producer_epoch:2 committed:1 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 12 > end:
+            raise cut("", "transactional_id:n producer_id:8 producer_epoch:2 committed:1 tags:1", p, end, n - 1)
         at = "transactional_id"
         transactional_id = buffer[p:q].decode()
         producer_id, producer_epoch, committed, t = read_qhtB(buffer, q)

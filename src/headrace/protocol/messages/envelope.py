@@ -32,34 +32,37 @@ class EnvelopeResponse(NamedTuple):
 def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> EnvelopeRequest:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "request_data:1", p, end)
     n = buffer[p]
     p += 1
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "request_data")
-    n -= 1
-    q = p + n
-    if n < 0 or q + 1 > end:
-        raise cut("", "request_data:n request_principal:1", p, end, n)
+    q = p + n - 1
+    if not n or q >= end:
+        raise cut("", "request_data:n request_principal:1", p, end, n - 1)
     request_data = bytes(view[p:q])
     n = buffer[q]
     p = q + 1
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "request_principal")
-    n -= 1
-    q = p + n if n > 0 else p
-    if q + 1 > end:
-        raise cut("", "request_principal:n client_host_address:1", p, end, q - p)
-    request_principal = bytes(view[p:q]) if n >= 0 else None
+    if n:
+        q = p + n - 1
+        if q >= end:
+            raise cut("", "request_principal:n client_host_address:1", p, end, n - 1)
+        request_principal: bytes | None = bytes(view[p:q])
+    else:
+        request_principal = None
+        q = p
+        if q >= end:
+            raise cut("", "client_host_address:1", p, end)
     n = buffer[q]
     p = q + 1
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "client_host_address")
-    n -= 1
-    q = p + n
-    if n < 0 or q + 1 > end:
-        raise cut("", "client_host_address:n tags:1", p, end, n)
+    q = p + n - 1
+    if not n or q >= end:
+        raise cut("", "client_host_address:n tags:1", p, end, n - 1)
     client_host_address = bytes(view[p:q])
     t = buffer[q]
     p = q + 1
@@ -89,10 +92,7 @@ def _encode_request_0(message: EnvelopeRequest) -> list[Part]:
         n = len(client_host_address)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(client_host_address)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -101,17 +101,22 @@ def _encode_request_0(message: EnvelopeRequest) -> list[Part]:
 def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> EnvelopeResponse:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "response_data:1", p, end)
     n = buffer[p]
     p += 1
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "response_data")
-    n -= 1
-    q = p + n if n > 0 else p
-    if q + 3 > end:
-        raise cut("", "response_data:n error_code:2 tags:1", p, end, q - p)
-    response_data = bytes(view[p:q]) if n >= 0 else None
+    if n:
+        q = p + n - 1
+        if q + 3 > end:
+            raise cut("", "response_data:n error_code:2 tags:1", p, end, n - 1)
+        response_data: bytes | None = bytes(view[p:q])
+    else:
+        response_data = None
+        q = p
+        if q + 3 > end:
+            raise cut("", "error_code:2 tags:1", p, end)
     error_code, t = read_hB(buffer, q)
     p = q + 3
     tags = ()

@@ -83,16 +83,15 @@ def _encode_request_1(message: ExpireDelegationTokenRequest) -> list[Part]:
 def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> ExpireDelegationTokenRequest:
     """Version 2."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "hmac:1", p, end)
     n = buffer[p]
     p += 1
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "hmac")
-    n -= 1
-    q = p + n
-    if n < 0 or q + 9 > end:
-        raise cut("", "hmac:n expiry_time_period_ms:8 tags:1", p, end, n)
+    q = p + n - 1
+    if not n or q + 9 > end:
+        raise cut("", "hmac:n expiry_time_period_ms:8 tags:1", p, end, n - 1)
     hmac = bytes(view[p:q])
     expiry_time_period_ms, t = read_qB(buffer, q)
     p = q + 9

@@ -82,6 +82,9 @@ write_ihii = Struct(">ihii").pack
 write_ihqqi = Struct(">ihqqi").pack
 write_ihqqq = Struct(">ihqqq").pack
 write_ihqqqB = Struct(">ihqqqB").pack
+write_ihqqqBi = Struct(">ihqqqBi").pack
+write_ihqqqBiB = Struct(">ihqqqBiB").pack
+write_ihqqqBiBx = Struct(">ihqqqBiBx").pack
 write_ihqqqi = Struct(">ihqqqi").pack
 write_ihqqqx = Struct(">ihqqqx").pack
 write_ii = Struct(">ii").pack
@@ -788,18 +791,21 @@ def _read_fetch_request_tags(buffer: Buffer, view: memoryview, p: int, end: int,
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchRequest")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "cluster_id:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "cluster_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "cluster_id:n", p, stop, q - p)
-                at = "cluster_id"
-                cluster_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "cluster_id:n", p, stop, n - 1)
+                    at = "cluster_id"
+                    cluster_id = buffer[p:q].decode()
+                else:
+                    cluster_id = None
+                    q = p
                 p = q
             else:
                 unknown.append((tag, bytes(view[p:stop])))
@@ -826,16 +832,15 @@ def _decode_request_12(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             raise crowded(n, 3, "topics", p, end)
         topics: list[FetchTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic:n partitions:1", p, end, n - 1)
             at = "topics.topic"
             topic = buffer[p:q].decode()
             n = buffer[q]
@@ -867,7 +872,7 @@ def _decode_request_12(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes, ZERO_UUID, 9223372036854775807, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -875,55 +880,54 @@ def _decode_request_12(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(FetchTopic, (topic, ZERO_UUID, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "forgotten_topics_data:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
-        n -= 1
-        if n < 0 or n * 3 > end - p:
-            raise crowded(n, 3, "forgotten_topics_data", p, end)
         forgotten_topics_data: list[ForgottenTopic] = []
-        for _ in range(n):
-            if end - p < 1:
-                raise cut("forgotten_topics_data", "topic:1", p, end)
-            n = buffer[p]
-            p += 1
+        if n != 1:
             if n > 127:
-                n, p = text_rest(buffer, p, end, n, "forgotten_topics_data.topic")
+                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
             n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("forgotten_topics_data", "topic:n partitions:1", p, end, n)
-            at = "forgotten_topics_data.topic"
-            forgotten_topics_data_topic = buffer[p:q].decode()
-            n = buffer[q]
-            p = q + 1
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
-            n -= 1
-            q = p + n * 4
-            if n < 0 or q + 1 > end:
-                raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
-            *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
-            p = q + 1
-            tags = ()
-            if t:
-                tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
-            forgotten_topics_data.append(new(ForgottenTopic, (
-                forgotten_topics_data_topic, ZERO_UUID, forgotten_topics_data_partitions, tags,
-            )))
-        if end - p < 1:
+            if n < 0 or n * 3 > end - p:
+                raise crowded(n, 3, "forgotten_topics_data", p, end)
+            for _ in range(n):
+                if p >= end:
+                    raise cut("forgotten_topics_data", "topic:1", p, end)
+                n = buffer[p]
+                p += 1
+                if n > 127:
+                    n, p = text_rest(buffer, p, end, n, "forgotten_topics_data.topic")
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("forgotten_topics_data", "topic:n partitions:1", p, end, n - 1)
+                at = "forgotten_topics_data.topic"
+                forgotten_topics_data_topic = buffer[p:q].decode()
+                n = buffer[q]
+                p = q + 1
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n -= 1
+                q = p + n * 4
+                if n < 0 or q >= end:
+                    raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
+                *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
+                p = q + 1
+                tags = ()
+                if t:
+                    tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
+                forgotten_topics_data.append(new(ForgottenTopic, (
+                    forgotten_topics_data_topic, ZERO_UUID, forgotten_topics_data_partitions, tags,
+                )))
+        if p >= end:
             raise cut("", "rack_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "rack_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "rack_id:n tags:1", p, end, n - 1)
         at = "rack_id"
         rack_id = buffer[p:q].decode()
         t = buffer[q]
@@ -971,7 +975,14 @@ def _encode_request_12(message: FetchRequest) -> list[Part]:
         if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
             raise absent("replica_state", "version 12")
         n = len(topics)
-        add(write_iiiibiiB(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1) if n < 127 else write_iiiibii(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiiibiiB(
+                replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1,
+            ))
+        else:
+            add(write_iiiibii(
+                replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
+            ) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             body = topic.encode()
             n = len(body)
@@ -984,13 +995,16 @@ def _encode_request_12(message: FetchRequest) -> list[Part]:
                 replica_directory_id, high_watermark, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiqiqi(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes) + tag_section(partitions_unknown_tags))
+                    add(write_iiqiqi(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_iiqiqix(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -1004,10 +1018,7 @@ def _encode_request_12(message: FetchRequest) -> list[Part]:
             n = len(forgotten_topics_data_partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*forgotten_topics_data_partitions))
-            if forgotten_topics_data_unknown_tags:
-                add(tag_section(forgotten_topics_data_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
@@ -1032,18 +1043,21 @@ def _read_fetch_request_tags_2(buffer: Buffer, view: memoryview, p: int, end: in
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchRequest")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "cluster_id:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "cluster_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "cluster_id:n", p, stop, q - p)
-                at = "cluster_id"
-                cluster_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "cluster_id:n", p, stop, n - 1)
+                    at = "cluster_id"
+                    cluster_id = buffer[p:q].decode()
+                else:
+                    cluster_id = None
+                    q = p
                 p = q
             else:
                 unknown.append((tag, bytes(view[p:stop])))
@@ -1101,7 +1115,7 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes, ZERO_UUID, 9223372036854775807, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1109,45 +1123,45 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(FetchTopic, ("", topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "forgotten_topics_data:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
-        n -= 1
-        if n < 0 or n * 18 > end - p:
-            raise crowded(n, 18, "forgotten_topics_data", p, end)
         forgotten_topics_data: list[ForgottenTopic] = []
-        for _ in range(n):
-            if end - p < 17:
-                raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
-            forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
-            p += 17
+        if n != 1:
             if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
             n -= 1
-            q = p + n * 4
-            if n < 0 or q + 1 > end:
-                raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
-            *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
-            p = q + 1
-            tags = ()
-            if t:
-                tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
-            forgotten_topics_data.append(new(ForgottenTopic, (
-                "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
-            )))
-        if end - p < 1:
+            if n < 0 or n * 18 > end - p:
+                raise crowded(n, 18, "forgotten_topics_data", p, end)
+            for _ in range(n):
+                if end - p < 17:
+                    raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
+                forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
+                p += 17
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n -= 1
+                q = p + n * 4
+                if n < 0 or q >= end:
+                    raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
+                *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
+                p = q + 1
+                tags = ()
+                if t:
+                    tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
+                forgotten_topics_data.append(new(ForgottenTopic, (
+                    "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
+                )))
+        if p >= end:
             raise cut("", "rack_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "rack_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "rack_id:n tags:1", p, end, n - 1)
         at = "rack_id"
         rack_id = buffer[p:q].decode()
         t = buffer[q]
@@ -1195,24 +1209,37 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
         if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
             raise absent("replica_state", "versions 13-14")
         n = len(topics)
-        add(write_iiiibiiB(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1) if n < 127 else write_iiiibii(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiiibiiB(
+                replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1,
+            ))
+        else:
+            add(write_iiiibii(
+                replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
+            ) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
                 replica_directory_id, high_watermark, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiqiqi(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes) + tag_section(partitions_unknown_tags))
+                    add(write_iiqiqi(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_iiqiqix(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -1222,12 +1249,12 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
-            add(write_16sB(forgotten_topics_data_topic_id, n + 1) if n < 127 else write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            if forgotten_topics_data_unknown_tags:
-                add(tag_section(forgotten_topics_data_unknown_tags))
+            if n < 127:
+                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(b"\0")
+                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*forgotten_topics_data_partitions))
+            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
@@ -1254,18 +1281,21 @@ def _read_fetch_request_tags_3(buffer: Buffer, view: memoryview, p: int, end: in
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchRequest")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "cluster_id:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "cluster_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "cluster_id:n", p, stop, q - p)
-                at = "cluster_id"
-                cluster_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "cluster_id:n", p, stop, n - 1)
+                    at = "cluster_id"
+                    cluster_id = buffer[p:q].decode()
+                else:
+                    cluster_id = None
+                    q = p
                 p = q
             elif tag == 1:
                 if stop - p < 13:
@@ -1332,7 +1362,7 @@ def _decode_request_15(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes, ZERO_UUID, 9223372036854775807, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1340,45 +1370,45 @@ def _decode_request_15(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(FetchTopic, ("", topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "forgotten_topics_data:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
-        n -= 1
-        if n < 0 or n * 18 > end - p:
-            raise crowded(n, 18, "forgotten_topics_data", p, end)
         forgotten_topics_data: list[ForgottenTopic] = []
-        for _ in range(n):
-            if end - p < 17:
-                raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
-            forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
-            p += 17
+        if n != 1:
             if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
             n -= 1
-            q = p + n * 4
-            if n < 0 or q + 1 > end:
-                raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
-            *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
-            p = q + 1
-            tags = ()
-            if t:
-                tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
-            forgotten_topics_data.append(new(ForgottenTopic, (
-                "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
-            )))
-        if end - p < 1:
+            if n < 0 or n * 18 > end - p:
+                raise crowded(n, 18, "forgotten_topics_data", p, end)
+            for _ in range(n):
+                if end - p < 17:
+                    raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
+                forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
+                p += 17
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n -= 1
+                q = p + n * 4
+                if n < 0 or q >= end:
+                    raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
+                *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
+                p = q + 1
+                tags = ()
+                if t:
+                    tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
+                forgotten_topics_data.append(new(ForgottenTopic, (
+                    "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
+                )))
+        if p >= end:
             raise cut("", "rack_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "rack_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "rack_id:n tags:1", p, end, n - 1)
         at = "rack_id"
         rack_id = buffer[p:q].decode()
         t = buffer[q]
@@ -1435,24 +1465,33 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
         if replica_id != -1:
             raise absent("replica_id", "versions 15-16")
         n = len(topics)
-        add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1) if n < 127 else write_iiibii(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1))
+        else:
+            add(write_iiibii(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
                 replica_directory_id, high_watermark, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiqiqi(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes) + tag_section(partitions_unknown_tags))
+                    add(write_iiqiqi(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_iiqiqix(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -1462,17 +1501,17 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
-            add(write_16sB(forgotten_topics_data_topic_id, n + 1) if n < 127 else write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            if forgotten_topics_data_unknown_tags:
-                add(tag_section(forgotten_topics_data_unknown_tags))
+            if n < 127:
+                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(b"\0")
+                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*forgotten_topics_data_partitions))
+            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
         add(body)
-        if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
+        if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE:
             add(_write_fetch_request_tags_3(cluster_id, replica_state, unknown_tags))
         else:
             add(b"\0")
@@ -1516,18 +1555,21 @@ def _read_fetch_request_tags_4(buffer: Buffer, view: memoryview, p: int, end: in
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchRequest")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "cluster_id:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "cluster_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "cluster_id:n", p, stop, q - p)
-                at = "cluster_id"
-                cluster_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "cluster_id:n", p, stop, n - 1)
+                    at = "cluster_id"
+                    cluster_id = buffer[p:q].decode()
+                else:
+                    cluster_id = None
+                    q = p
                 p = q
             elif tag == 1:
                 if stop - p < 13:
@@ -1595,7 +1637,7 @@ def _decode_request_17(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes, replica_directory_id, 9223372036854775807, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1603,45 +1645,45 @@ def _decode_request_17(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(FetchTopic, ("", topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "forgotten_topics_data:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
-        n -= 1
-        if n < 0 or n * 18 > end - p:
-            raise crowded(n, 18, "forgotten_topics_data", p, end)
         forgotten_topics_data: list[ForgottenTopic] = []
-        for _ in range(n):
-            if end - p < 17:
-                raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
-            forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
-            p += 17
+        if n != 1:
             if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
             n -= 1
-            q = p + n * 4
-            if n < 0 or q + 1 > end:
-                raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
-            *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
-            p = q + 1
-            tags = ()
-            if t:
-                tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
-            forgotten_topics_data.append(new(ForgottenTopic, (
-                "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
-            )))
-        if end - p < 1:
+            if n < 0 or n * 18 > end - p:
+                raise crowded(n, 18, "forgotten_topics_data", p, end)
+            for _ in range(n):
+                if end - p < 17:
+                    raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
+                forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
+                p += 17
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n -= 1
+                q = p + n * 4
+                if n < 0 or q >= end:
+                    raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
+                *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
+                p = q + 1
+                tags = ()
+                if t:
+                    tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
+                forgotten_topics_data.append(new(ForgottenTopic, (
+                    "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
+                )))
+        if p >= end:
             raise cut("", "rack_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "rack_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "rack_id:n tags:1", p, end, n - 1)
         at = "rack_id"
         rack_id = buffer[p:q].decode()
         t = buffer[q]
@@ -1709,12 +1751,18 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
         if replica_id != -1:
             raise absent("replica_id", "version 17")
         n = len(topics)
-        add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1) if n < 127 else write_iiibii(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1))
+        else:
+            add(write_iiibii(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
                 replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -1722,13 +1770,16 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
                 if len(replica_directory_id) != 16:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 if partitions_unknown_tags or replica_directory_id != ZERO_UUID:
-                    add(write_iiqiqi(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes) + _write_fetch_partition_tags(replica_directory_id, partitions_unknown_tags))
+                    add(write_iiqiqi(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ) + _write_fetch_partition_tags(replica_directory_id, partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_iiqiqix(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -1738,17 +1789,17 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
-            add(write_16sB(forgotten_topics_data_topic_id, n + 1) if n < 127 else write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            if forgotten_topics_data_unknown_tags:
-                add(tag_section(forgotten_topics_data_unknown_tags))
+            if n < 127:
+                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(b"\0")
+                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*forgotten_topics_data_partitions))
+            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
         add(body)
-        if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
+        if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE:
             add(_write_fetch_request_tags_4(cluster_id, replica_state, unknown_tags))
         else:
             add(b"\0")
@@ -1798,18 +1849,21 @@ def _read_fetch_request_tags_5(buffer: Buffer, view: memoryview, p: int, end: in
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchRequest")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "cluster_id:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "cluster_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "cluster_id:n", p, stop, q - p)
-                at = "cluster_id"
-                cluster_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "cluster_id:n", p, stop, n - 1)
+                    at = "cluster_id"
+                    cluster_id = buffer[p:q].decode()
+                else:
+                    cluster_id = None
+                    q = p
                 p = q
             elif tag == 1:
                 if stop - p < 13:
@@ -1877,7 +1931,7 @@ def _decode_request_18(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes, replica_directory_id, high_watermark, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1885,45 +1939,45 @@ def _decode_request_18(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(FetchTopic, ("", topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "forgotten_topics_data:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
-        n -= 1
-        if n < 0 or n * 18 > end - p:
-            raise crowded(n, 18, "forgotten_topics_data", p, end)
         forgotten_topics_data: list[ForgottenTopic] = []
-        for _ in range(n):
-            if end - p < 17:
-                raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
-            forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
-            p += 17
+        if n != 1:
             if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data")
             n -= 1
-            q = p + n * 4
-            if n < 0 or q + 1 > end:
-                raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
-            *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
-            p = q + 1
-            tags = ()
-            if t:
-                tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
-            forgotten_topics_data.append(new(ForgottenTopic, (
-                "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
-            )))
-        if end - p < 1:
+            if n < 0 or n * 18 > end - p:
+                raise crowded(n, 18, "forgotten_topics_data", p, end)
+            for _ in range(n):
+                if end - p < 17:
+                    raise cut("forgotten_topics_data", "topic_id:16 partitions:1", p, end)
+                forgotten_topics_data_topic_id, n = read_16sB(buffer, p)
+                p += 17
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
+                n -= 1
+                q = p + n * 4
+                if n < 0 or q >= end:
+                    raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
+                *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
+                p = q + 1
+                tags = ()
+                if t:
+                    tags, p = read_tags(buffer, p, end, t, "forgotten_topics_data")
+                forgotten_topics_data.append(new(ForgottenTopic, (
+                    "", forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
+                )))
+        if p >= end:
             raise cut("", "rack_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "rack_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "rack_id:n tags:1", p, end, n - 1)
         at = "rack_id"
         rack_id = buffer[p:q].decode()
         t = buffer[q]
@@ -1996,12 +2050,18 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
         if replica_id != -1:
             raise absent("replica_id", "version 18")
         n = len(topics)
-        add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1) if n < 127 else write_iiibii(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1))
+        else:
+            add(write_iiibii(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes,
                 replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -2009,13 +2069,16 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
                 if len(replica_directory_id) != 16:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 if partitions_unknown_tags or replica_directory_id != ZERO_UUID or high_watermark != 9223372036854775807:
-                    add(write_iiqiqi(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes) + _write_fetch_partition_tags_2(replica_directory_id, high_watermark, partitions_unknown_tags))
+                    add(write_iiqiqi(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ) + _write_fetch_partition_tags_2(replica_directory_id, high_watermark, partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_iiqiqix(
+                        partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                        partition_max_bytes,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -2025,17 +2088,17 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
-            add(write_16sB(forgotten_topics_data_topic_id, n + 1) if n < 127 else write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            if forgotten_topics_data_unknown_tags:
-                add(tag_section(forgotten_topics_data_unknown_tags))
+            if n < 127:
+                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(b"\0")
+                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*forgotten_topics_data_partitions))
+            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
         add(body)
-        if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
+        if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE:
             add(_write_fetch_request_tags_5(cluster_id, replica_state, unknown_tags))
         else:
             add(b"\0")
@@ -2074,10 +2137,10 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                     raise cut("responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 aborted_transactions:4", p, end)
                 partition_index, error_code, high_watermark, last_stable_offset, n = read_ihqqi(buffer, p)
                 p += 26
-                if n < -1 or n * 16 > end - p:
-                    raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions: list[AbortedTransaction] | None = None
-                if n >= 0:
+                if n != -1:
+                    if n < 0 or n * 16 > end - p:
+                        raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                     aborted_transactions = []
                     q = p + n * 16
                     for producer_id, first_offset in rows_qq(view[p:q]):
@@ -2087,12 +2150,16 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                     raise cut("responses.partitions", "records:4", p, end)
                 (n,) = read_i(buffer, p)
                 p += 4
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("responses.partitions", "records:n", p, end, n)
+                    records: memoryview | None = view[p:q]
+                elif n == -1:
+                    records = None
+                    q = p
+                else:
                     raise negative(n, "responses.partitions.records", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("responses.partitions", "records:n", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
                 p = q
                 partitions.append(new(PartitionData, (
                     partition_index, error_code, high_watermark, last_stable_offset, -1, DEFAULT_EPOCH_END_OFFSET,
@@ -2193,10 +2260,10 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                     raise cut("responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:4", p, end)
                 partition_index, error_code, high_watermark, last_stable_offset, log_start_offset, n = read_ihqqqi(buffer, p)
                 p += 34
-                if n < -1 or n * 16 > end - p:
-                    raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions: list[AbortedTransaction] | None = None
-                if n >= 0:
+                if n != -1:
+                    if n < 0 or n * 16 > end - p:
+                        raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                     aborted_transactions = []
                     q = p + n * 16
                     for producer_id, first_offset in rows_qq(view[p:q]):
@@ -2206,12 +2273,16 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                     raise cut("responses.partitions", "records:4", p, end)
                 (n,) = read_i(buffer, p)
                 p += 4
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("responses.partitions", "records:n", p, end, n)
+                    records: memoryview | None = view[p:q]
+                elif n == -1:
+                    records = None
+                    q = p
+                else:
                     raise negative(n, "responses.partitions.records", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("responses.partitions", "records:n", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
                 p = q
                 partitions.append(new(PartitionData, (
                     partition_index, error_code, high_watermark, last_stable_offset, log_start_offset, DEFAULT_EPOCH_END_OFFSET,
@@ -2263,10 +2334,14 @@ def _encode_response_5(message: FetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("responses.partitions.unknown_tags", "versions 5-6")
                 if aborted_transactions is None:
-                    add(write_ihqqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, -1))
+                    add(write_ihqqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, -1,
+                    ))
                 else:
                     n = len(aborted_transactions)
-                    add(write_ihqqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n))
+                    add(write_ihqqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
+                    ))
                     for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "versions 5-6")
@@ -2312,10 +2387,10 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                     raise cut("responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:4", p, end)
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n = read_ihqqqi(buffer, p)
                 p += 34
-                if n < -1 or n * 16 > end - p:
-                    raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions: list[AbortedTransaction] | None = None
-                if n >= 0:
+                if n != -1:
+                    if n < 0 or n * 16 > end - p:
+                        raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                     aborted_transactions = []
                     q = p + n * 16
                     for producer_id, first_offset in rows_qq(view[p:q]):
@@ -2325,12 +2400,16 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                     raise cut("responses.partitions", "records:4", p, end)
                 (n,) = read_i(buffer, p)
                 p += 4
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("responses.partitions", "records:n", p, end, n)
+                    records: memoryview | None = view[p:q]
+                elif n == -1:
+                    records = None
+                    q = p
+                else:
                     raise negative(n, "responses.partitions.records", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("responses.partitions", "records:n", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
                 p = q
                 partitions.append(new(PartitionData, (
                     partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
@@ -2381,10 +2460,14 @@ def _encode_response_7(message: FetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("responses.partitions.unknown_tags", "versions 7-10")
                 if aborted_transactions is None:
-                    add(write_ihqqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, -1))
+                    add(write_ihqqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, -1,
+                    ))
                 else:
                     n = len(aborted_transactions)
-                    add(write_ihqqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n))
+                    add(write_ihqqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
+                    ))
                     for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "versions 7-10")
@@ -2430,10 +2513,10 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     raise cut("responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:4", p, end)
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n = read_ihqqqi(buffer, p)
                 p += 34
-                if n < -1 or n * 16 > end - p:
-                    raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions: list[AbortedTransaction] | None = None
-                if n >= 0:
+                if n != -1:
+                    if n < 0 or n * 16 > end - p:
+                        raise crowded(n, 16, "responses.partitions.aborted_transactions", p, end)
                     aborted_transactions = []
                     q = p + n * 16
                     for producer_id, first_offset in rows_qq(view[p:q]):
@@ -2443,12 +2526,16 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     raise cut("responses.partitions", "preferred_read_replica:4 records:4", p, end)
                 preferred_read_replica, n = read_ii(buffer, p)
                 p += 8
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("responses.partitions", "records:n", p, end, n)
+                    records: memoryview | None = view[p:q]
+                elif n == -1:
+                    records = None
+                    q = p
+                else:
                     raise negative(n, "responses.partitions.records", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("responses.partitions", "records:n", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
                 p = q
                 partitions.append(new(PartitionData, (
                     partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
@@ -2497,10 +2584,14 @@ def _encode_response_11(message: FetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("responses.partitions.unknown_tags", "version 11")
                 if aborted_transactions is None:
-                    add(write_ihqqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, -1))
+                    add(write_ihqqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, -1,
+                    ))
                 else:
                     n = len(aborted_transactions)
-                    add(write_ihqqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n))
+                    add(write_ihqqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
+                    ))
                     for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "version 11")
@@ -2578,16 +2669,15 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             raise crowded(n, 3, "responses", p, end)
         responses: list[FetchableTopicResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "topic:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.topic")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("responses", "topic:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("responses", "topic:n partitions:1", p, end, n - 1)
             at = "responses.topic"
             topic = buffer[p:q].decode()
             n = buffer[q]
@@ -2603,13 +2693,13 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     raise cut("responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:1", p, end)
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n = read_ihqqqB(buffer, p)
                 p += 31
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
-                n -= 1
-                if n * 17 > end - p:
-                    raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions: list[AbortedTransaction] | None = None
-                if n >= 0:
+                if n:
+                    if n > 127:
+                        n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
+                    n -= 1
+                    if n * 17 > end - p:
+                        raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
                     aborted_transactions = []
                     if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
                         q = p + n * 17
@@ -2632,11 +2722,16 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 p += 5
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("responses.partitions", "records:n tags:1", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
+                    records: memoryview | None = view[p:q]
+                else:
+                    records = None
+                    q = p
+                    if q >= end:
+                        raise cut("responses.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 if t:
@@ -2649,7 +2744,7 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                     diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -2657,7 +2752,7 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(FetchableTopicResponse, (topic, ZERO_UUID, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -2713,7 +2808,10 @@ def _encode_response_12(message: FetchResponse) -> list[Part]:
         if node_endpoints:
             raise absent("node_endpoints", "version 12")
         n = len(responses)
-        add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1) if n < 127 else write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
+        else:
+            add(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             body = topic.encode()
             n = len(body)
@@ -2725,34 +2823,73 @@ def _encode_response_12(message: FetchResponse) -> list[Part]:
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, diverging_epoch,
                 current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records, partitions_unknown_tags,
             ) in partitions:
-                if aborted_transactions is None:
-                    add(write_ihqqqx(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset))
-                else:
-                    n = len(aborted_transactions)
-                    add(write_ihqqqB(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n + 1) if n < 127 else write_ihqqq(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset) + uvarint(n + 1))
-                    for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
-                        if aborted_transactions_unknown_tags:
-                            add(write_qq(producer_id, first_offset) + tag_section(aborted_transactions_unknown_tags))
+                if (
+                    aborted_transactions
+                    or partitions_unknown_tags
+                    or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
+                    or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                    or snapshot_id is not DEFAULT_SNAPSHOT_ID
+                ):
+                    if aborted_transactions is None:
+                        add(write_ihqqqx(
+                            partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                        ))
+                    else:
+                        n = len(aborted_transactions)
+                        if n < 127:
+                            add(write_ihqqqB(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                n + 1,
+                            ))
                         else:
-                            add(write_qqx(producer_id, first_offset))
-                if records is None:
-                    add(write_ix(preferred_read_replica))
+                            add(write_ihqqq(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                            ) + uvarint(n + 1))
+                        for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                            if aborted_transactions_unknown_tags:
+                                add(write_qq(producer_id, first_offset) + tag_section(aborted_transactions_unknown_tags))
+                            else:
+                                add(write_qqx(producer_id, first_offset))
+                    if records is None:
+                        add(write_ix(preferred_read_replica))
+                    else:
+                        n = len(records)
+                        if n < 127:
+                            add(write_iB(preferred_read_replica, n + 1))
+                        else:
+                            add(write_i(preferred_read_replica) + uvarint(n + 1))
+                        add(records)
+                    if (
+                        partitions_unknown_tags
+                        or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
+                        or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                        or snapshot_id is not DEFAULT_SNAPSHOT_ID
+                    ):
+                        add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
+                    else:
+                        add(b"\0")
                 else:
-                    n = len(records)
-                    add(write_iB(preferred_read_replica, n + 1) if n < 127 else write_i(preferred_read_replica) + uvarint(n + 1))
-                    add(records)
-                if partitions_unknown_tags or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH or snapshot_id is not DEFAULT_SNAPSHOT_ID and snapshot_id != DEFAULT_SNAPSHOT_ID:
-                    add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    if records:
+                        n = len(records)
+                        if n < 127:
+                            add(write_ihqqqBiB(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                aborted_transactions is not None, preferred_read_replica, n + 1,
+                            ))
+                        else:
+                            add(write_ihqqqBi(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                aborted_transactions is not None, preferred_read_replica,
+                            ) + uvarint(n + 1))
+                        add(records)
+                        add(b"\0")
+                    else:
+                        add(write_ihqqqBiBx(
+                            partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                            aborted_transactions is not None, preferred_read_replica, records is not None,
+                        ))
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2787,13 +2924,13 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 raise cut("responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:1", p, end)
             partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n = read_ihqqqB(buffer, p)
             p += 31
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
-            n -= 1
-            if n * 17 > end - p:
-                raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
             aborted_transactions: list[AbortedTransaction] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
+                n -= 1
+                if n * 17 > end - p:
+                    raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions = []
                 if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
                     q = p + n * 17
@@ -2816,11 +2953,16 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             p += 5
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("responses.partitions", "records:n tags:1", p, end, q - p)
-            records = view[p:q] if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
+                records: memoryview | None = view[p:q]
+            else:
+                records = None
+                q = p
+                if q >= end:
+                    raise cut("responses.partitions", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             if t:
@@ -2833,7 +2975,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("responses", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -2841,7 +2983,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
         if t:
             tags, p = read_tags(buffer, p, end, t, "responses")
         responses.append(new(FetchableTopicResponse, ("", topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -2862,44 +3004,89 @@ def _encode_response_13(message: FetchResponse) -> list[Part]:
         if node_endpoints:
             raise absent("node_endpoints", "versions 13-15")
         n = len(responses)
-        add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1) if n < 127 else write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
+        else:
+            add(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, diverging_epoch,
                 current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records, partitions_unknown_tags,
             ) in partitions:
-                if aborted_transactions is None:
-                    add(write_ihqqqx(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset))
-                else:
-                    n = len(aborted_transactions)
-                    add(write_ihqqqB(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n + 1) if n < 127 else write_ihqqq(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset) + uvarint(n + 1))
-                    for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
-                        if aborted_transactions_unknown_tags:
-                            add(write_qq(producer_id, first_offset) + tag_section(aborted_transactions_unknown_tags))
+                if (
+                    aborted_transactions
+                    or partitions_unknown_tags
+                    or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
+                    or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                    or snapshot_id is not DEFAULT_SNAPSHOT_ID
+                ):
+                    if aborted_transactions is None:
+                        add(write_ihqqqx(
+                            partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                        ))
+                    else:
+                        n = len(aborted_transactions)
+                        if n < 127:
+                            add(write_ihqqqB(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                n + 1,
+                            ))
                         else:
-                            add(write_qqx(producer_id, first_offset))
-                if records is None:
-                    add(write_ix(preferred_read_replica))
+                            add(write_ihqqq(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                            ) + uvarint(n + 1))
+                        for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                            if aborted_transactions_unknown_tags:
+                                add(write_qq(producer_id, first_offset) + tag_section(aborted_transactions_unknown_tags))
+                            else:
+                                add(write_qqx(producer_id, first_offset))
+                    if records is None:
+                        add(write_ix(preferred_read_replica))
+                    else:
+                        n = len(records)
+                        if n < 127:
+                            add(write_iB(preferred_read_replica, n + 1))
+                        else:
+                            add(write_i(preferred_read_replica) + uvarint(n + 1))
+                        add(records)
+                    if (
+                        partitions_unknown_tags
+                        or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
+                        or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                        or snapshot_id is not DEFAULT_SNAPSHOT_ID
+                    ):
+                        add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
+                    else:
+                        add(b"\0")
                 else:
-                    n = len(records)
-                    add(write_iB(preferred_read_replica, n + 1) if n < 127 else write_i(preferred_read_replica) + uvarint(n + 1))
-                    add(records)
-                if partitions_unknown_tags or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH or snapshot_id is not DEFAULT_SNAPSHOT_ID and snapshot_id != DEFAULT_SNAPSHOT_ID:
-                    add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    if records:
+                        n = len(records)
+                        if n < 127:
+                            add(write_ihqqqBiB(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                aborted_transactions is not None, preferred_read_replica, n + 1,
+                            ))
+                        else:
+                            add(write_ihqqqBi(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                aborted_transactions is not None, preferred_read_replica,
+                            ) + uvarint(n + 1))
+                        add(records)
+                        add(b"\0")
+                    else:
+                        add(write_ihqqqBiBx(
+                            partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                            aborted_transactions is not None, preferred_read_replica, records is not None,
+                        ))
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2917,7 +3104,7 @@ def _read_fetch_response_tags(buffer: Buffer, view: memoryview, p: int, end: int
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "node_endpoints:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -2934,22 +3121,26 @@ def _read_fetch_response_tags(buffer: Buffer, view: memoryview, p: int, end: int
                     p += 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 5 > stop:
-                        raise cut("node_endpoints", "host:n port:4 rack:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 5 > stop:
+                        raise cut("node_endpoints", "host:n port:4 rack:1", p, stop, n - 1)
                     at = "node_endpoints.host"
                     host = buffer[p:q].decode()
                     port, n = read_iB(buffer, q)
                     p = q + 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.rack")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > stop:
-                        raise cut("node_endpoints", "rack:n tags:1", p, stop, q - p)
-                    at = "node_endpoints.rack"
-                    rack = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q >= stop:
+                            raise cut("node_endpoints", "rack:n tags:1", p, stop, n - 1)
+                        at = "node_endpoints.rack"
+                        rack: str | None = buffer[p:q].decode()
+                    else:
+                        rack = None
+                        q = p
+                        if q >= stop:
+                            raise cut("node_endpoints", "tags:1", p, stop)
                     t = buffer[q]
                     p = q + 1
                     tags = ()
@@ -2995,13 +3186,13 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 raise cut("responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:1", p, end)
             partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n = read_ihqqqB(buffer, p)
             p += 31
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
-            n -= 1
-            if n * 17 > end - p:
-                raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
             aborted_transactions: list[AbortedTransaction] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
+                n -= 1
+                if n * 17 > end - p:
+                    raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions = []
                 if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
                     q = p + n * 17
@@ -3024,11 +3215,16 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             p += 5
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("responses.partitions", "records:n tags:1", p, end, q - p)
-            records = view[p:q] if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
+                records: memoryview | None = view[p:q]
+            else:
+                records = None
+                q = p
+                if q >= end:
+                    raise cut("responses.partitions", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             if t:
@@ -3041,7 +3237,7 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("responses", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -3049,7 +3245,7 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
         if t:
             tags, p = read_tags(buffer, p, end, t, "responses")
         responses.append(new(FetchableTopicResponse, ("", topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -3073,19 +3269,22 @@ def _write_fetch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if node_endpoints_unknown_tags:
-                add(tag_section(node_endpoints_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3097,40 +3296,88 @@ def _encode_response_16(message: FetchResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         n = len(responses)
-        add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1) if n < 127 else write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
+        else:
+            add(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, diverging_epoch,
                 current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records, partitions_unknown_tags,
             ) in partitions:
-                if aborted_transactions is None:
-                    add(write_ihqqqx(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset))
-                else:
-                    n = len(aborted_transactions)
-                    add(write_ihqqqB(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n + 1) if n < 127 else write_ihqqq(partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset) + uvarint(n + 1))
-                    for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
-                        if aborted_transactions_unknown_tags:
-                            add(write_qq(producer_id, first_offset) + tag_section(aborted_transactions_unknown_tags))
+                if (
+                    aborted_transactions
+                    or partitions_unknown_tags
+                    or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
+                    or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                    or snapshot_id is not DEFAULT_SNAPSHOT_ID
+                ):
+                    if aborted_transactions is None:
+                        add(write_ihqqqx(
+                            partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                        ))
+                    else:
+                        n = len(aborted_transactions)
+                        if n < 127:
+                            add(write_ihqqqB(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                n + 1,
+                            ))
                         else:
-                            add(write_qqx(producer_id, first_offset))
-                if records is None:
-                    add(write_ix(preferred_read_replica))
+                            add(write_ihqqq(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                            ) + uvarint(n + 1))
+                        for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                            if aborted_transactions_unknown_tags:
+                                add(write_qq(producer_id, first_offset) + tag_section(aborted_transactions_unknown_tags))
+                            else:
+                                add(write_qqx(producer_id, first_offset))
+                    if records is None:
+                        add(write_ix(preferred_read_replica))
+                    else:
+                        n = len(records)
+                        if n < 127:
+                            add(write_iB(preferred_read_replica, n + 1))
+                        else:
+                            add(write_i(preferred_read_replica) + uvarint(n + 1))
+                        add(records)
+                    if (
+                        partitions_unknown_tags
+                        or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
+                        or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                        or snapshot_id is not DEFAULT_SNAPSHOT_ID
+                    ):
+                        add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
+                    else:
+                        add(b"\0")
                 else:
-                    n = len(records)
-                    add(write_iB(preferred_read_replica, n + 1) if n < 127 else write_i(preferred_read_replica) + uvarint(n + 1))
-                    add(records)
-                if partitions_unknown_tags or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH or snapshot_id is not DEFAULT_SNAPSHOT_ID and snapshot_id != DEFAULT_SNAPSHOT_ID:
-                    add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
+                    if records:
+                        n = len(records)
+                        if n < 127:
+                            add(write_ihqqqBiB(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                aborted_transactions is not None, preferred_read_replica, n + 1,
+                            ))
+                        else:
+                            add(write_ihqqqBi(
+                                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                                aborted_transactions is not None, preferred_read_replica,
+                            ) + uvarint(n + 1))
+                        add(records)
+                        add(b"\0")
+                    else:
+                        add(write_ihqqqBiBx(
+                            partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                            aborted_transactions is not None, preferred_read_replica, records is not None,
+                        ))
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags or node_endpoints:
             add(_write_fetch_response_tags(node_endpoints, unknown_tags))
         else:

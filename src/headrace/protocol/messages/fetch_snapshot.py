@@ -153,18 +153,21 @@ def _read_fetch_snapshot_request_tags(buffer: Buffer, view: memoryview, p: int, 
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchSnapshotRequest")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "cluster_id:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "cluster_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "cluster_id:n", p, stop, q - p)
-                at = "cluster_id"
-                cluster_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "cluster_id:n", p, stop, n - 1)
+                    at = "cluster_id"
+                    cluster_id = buffer[p:q].decode()
+                else:
+                    cluster_id = None
+                    q = p
                 p = q
             else:
                 unknown.append((tag, bytes(view[p:stop])))
@@ -191,16 +194,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicSnapshot] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -230,7 +232,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
                 partitions.append(new(PartitionSnapshot, (
                     partition, current_leader_epoch, snapshot_id, position, ZERO_UUID, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -238,7 +240,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicSnapshot, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -277,7 +279,10 @@ def _encode_request_0(message: FetchSnapshotRequest) -> list[Part]:
     try:
         cluster_id, replica_id, max_bytes, topics, unknown_tags = message
         n = len(topics)
-        add(write_iiB(replica_id, max_bytes, n + 1) if n < 127 else write_ii(replica_id, max_bytes) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiB(replica_id, max_bytes, n + 1))
+        else:
+            add(write_ii(replica_id, max_bytes) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -297,10 +302,7 @@ def _encode_request_0(message: FetchSnapshotRequest) -> list[Part]:
                     add(write_q(position) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_qx(position))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or cluster_id is not None:
             add(_write_fetch_snapshot_request_tags(cluster_id, unknown_tags))
         else:
@@ -343,18 +345,21 @@ def _read_fetch_snapshot_request_tags_2(buffer: Buffer, view: memoryview, p: int
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchSnapshotRequest")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "cluster_id:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "cluster_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "cluster_id:n", p, stop, q - p)
-                at = "cluster_id"
-                cluster_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "cluster_id:n", p, stop, n - 1)
+                    at = "cluster_id"
+                    cluster_id = buffer[p:q].decode()
+                else:
+                    cluster_id = None
+                    q = p
                 p = q
             else:
                 unknown.append((tag, bytes(view[p:stop])))
@@ -381,16 +386,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicSnapshot] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -421,7 +425,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
                 partitions.append(new(PartitionSnapshot, (
                     partition, current_leader_epoch, snapshot_id, position, replica_directory_id, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -429,7 +433,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicSnapshot, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -479,7 +483,10 @@ def _encode_request_1(message: FetchSnapshotRequest) -> list[Part]:
     try:
         cluster_id, replica_id, max_bytes, topics, unknown_tags = message
         n = len(topics)
-        add(write_iiB(replica_id, max_bytes, n + 1) if n < 127 else write_ii(replica_id, max_bytes) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiB(replica_id, max_bytes, n + 1))
+        else:
+            add(write_ii(replica_id, max_bytes) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -501,10 +508,7 @@ def _encode_request_1(message: FetchSnapshotRequest) -> list[Part]:
                     add(write_q(position) + _write_partition_snapshot_tags(replica_directory_id, partitions_unknown_tags))
                 else:
                     add(write_qx(position))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or cluster_id is not None:
             add(_write_fetch_snapshot_request_tags_2(cluster_id, unknown_tags))
         else:
@@ -556,16 +560,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicSnapshot] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -591,10 +594,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                 p += 17
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.unaligned_records")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics.partitions", "unaligned_records:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics.partitions", "unaligned_records:n tags:1", p, end, n - 1)
                 unaligned_records = view[p:q]
                 t = buffer[q]
                 p = q + 1
@@ -605,7 +607,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                 partitions.append(new(ResponsePartitionSnapshot, (
                     index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -613,7 +615,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicSnapshot, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -651,7 +653,10 @@ def _encode_response_0(message: FetchSnapshotResponse) -> list[Part]:
         if node_endpoints:
             raise absent("node_endpoints", "version 0")
         n = len(topics)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -669,20 +674,17 @@ def _encode_response_0(message: FetchSnapshotResponse) -> list[Part]:
                 else:
                     add(write_ihqix(index, partitions_error_code, end_offset, epoch))
                 n = len(unaligned_records)
-                add(write_qqB(size, position, n + 1) if n < 127 else write_qq(size, position) + uvarint(n + 1))
+                if n < 127:
+                    add(write_qqB(size, position, n + 1))
+                else:
+                    add(write_qq(size, position) + uvarint(n + 1))
                 add(unaligned_records)
-                if partitions_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
+                if partitions_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
                     add(_write_response_partition_snapshot_tags(current_leader, partitions_unknown_tags))
                 else:
                     add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -700,7 +702,7 @@ def _read_fetch_snapshot_response_tags(buffer: Buffer, view: memoryview, p: int,
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "FetchSnapshotResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "node_endpoints:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -717,10 +719,9 @@ def _read_fetch_snapshot_response_tags(buffer: Buffer, view: memoryview, p: int,
                     p += 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 3 > stop:
-                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 3 > stop:
+                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n - 1)
                     at = "node_endpoints.host"
                     host = buffer[p:q].decode()
                     port, t = read_HB(buffer, q)
@@ -754,16 +755,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicSnapshot] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -789,10 +789,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                 p += 17
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.unaligned_records")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics.partitions", "unaligned_records:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics.partitions", "unaligned_records:n tags:1", p, end, n - 1)
                 unaligned_records = view[p:q]
                 t = buffer[q]
                 p = q + 1
@@ -803,7 +802,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                 partitions.append(new(ResponsePartitionSnapshot, (
                     index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -811,7 +810,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicSnapshot, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -837,7 +836,10 @@ def _write_fetch_snapshot_response_tags(node_endpoints: Any, unknown_tags: Unkno
         for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if node_endpoints_unknown_tags:
                 add(write_H(port) + tag_section(node_endpoints_unknown_tags))
@@ -854,7 +856,10 @@ def _encode_response_1(message: FetchSnapshotResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, topics, node_endpoints, unknown_tags = message
         n = len(topics)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -872,16 +877,16 @@ def _encode_response_1(message: FetchSnapshotResponse) -> list[Part]:
                 else:
                     add(write_ihqix(index, partitions_error_code, end_offset, epoch))
                 n = len(unaligned_records)
-                add(write_qqB(size, position, n + 1) if n < 127 else write_qq(size, position) + uvarint(n + 1))
+                if n < 127:
+                    add(write_qqB(size, position, n + 1))
+                else:
+                    add(write_qq(size, position) + uvarint(n + 1))
                 add(unaligned_records)
-                if partitions_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
+                if partitions_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
                     add(_write_response_partition_snapshot_tags(current_leader, partitions_unknown_tags))
                 else:
                     add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or node_endpoints:
             add(_write_fetch_snapshot_response_tags(node_endpoints, unknown_tags))
         else:

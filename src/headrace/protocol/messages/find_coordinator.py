@@ -126,7 +126,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
         (n,) = read_h(buffer, p)
         p += 2
         q = p + n
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("", "key:n key_type:1", p, end, n)
         at = "key"
         key = buffer[p:q].decode()
@@ -163,16 +163,15 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
     """Version 3."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "key:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "key")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 2 > end:
-            raise cut("", "key:n key_type:1 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 2 > end:
+            raise cut("", "key:n key_type:1 tags:1", p, end, n - 1)
         at = "key"
         key = buffer[p:q].decode()
         key_type, t = read_bB(buffer, q)
@@ -223,7 +222,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
             raise crowded(n, 1, "coordinator_keys", p, end)
         coordinator_keys: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "coordinator_keys:1", p, end)
             n = buffer[p]
             p += 1
@@ -236,7 +235,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
             at = "coordinator_keys"
             coordinator_keys.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -259,16 +258,16 @@ def _encode_request_4(message: FindCoordinatorRequest) -> list[Part]:
         if key != "":
             raise absent("key", "versions 4-6")
         n = len(coordinator_keys)
-        add(write_bB(key_type, n + 1) if n < 127 else write_b(key_type) + uvarint(n + 1))
+        if n < 127:
+            add(write_bB(key_type, n + 1))
+        else:
+            add(write_b(key_type) + uvarint(n + 1))
         for text in coordinator_keys:
             body = text.encode()
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "coordinator_keys"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -322,13 +321,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fi
             raise cut("", "throttle_time_ms:4 error_code:2 error_message:2", p, end)
         throttle_time_ms, error_code, n = read_ihh(buffer, p)
         p += 8
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 6 > end:
+                raise cut("", "error_message:n node_id:4 host:2", p, end, n)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        elif n == -1:
+            error_message = None
+            q = p
+            if q + 6 > end:
+                raise cut("", "node_id:4 host:2", p, end)
+        else:
             raise negative(n, "error_message", p)
-        q = p + n if n > 0 else p
-        if q + 6 > end:
-            raise cut("", "error_message:n node_id:4 host:2", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
         node_id, n = read_ih(buffer, q)
         p = q + 6
         q = p + n
@@ -382,20 +387,24 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Fi
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "error_message:n node_id:4 host:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "error_message:n node_id:4 host:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "node_id:4 host:1", p, end)
         node_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "host")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "host:n port:4 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "host:n port:4 tags:1", p, end, n - 1)
         at = "host"
         host = buffer[p:q].decode()
         port, t = read_iB(buffer, q)
@@ -423,11 +432,17 @@ def _encode_response_3(message: FindCoordinatorResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         body = host.encode()
         n = len(body)
-        add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "host"))
+        if n < 127:
+            add(write_iB(node_id, n + 1))
+        else:
+            add(write_i(node_id) + text_length(n, "host"))
         add(body)
         if unknown_tags:
             add(write_i(port) + tag_section(unknown_tags))
@@ -453,45 +468,48 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fi
             raise crowded(n, 14, "coordinators", p, end)
         coordinators: list[Coordinator] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("coordinators", "key:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "coordinators.key")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("coordinators", "key:n node_id:4 host:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("coordinators", "key:n node_id:4 host:1", p, end, n - 1)
             at = "coordinators.key"
             key = buffer[p:q].decode()
             node_id, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "coordinators.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 7 > end:
-                raise cut("coordinators", "host:n port:4 error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 7 > end:
+                raise cut("coordinators", "host:n port:4 error_code:2 error_message:1", p, end, n - 1)
             at = "coordinators.host"
             host = buffer[p:q].decode()
             port, error_code, n = read_ihB(buffer, q)
             p = q + 7
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "coordinators.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("coordinators", "error_message:n tags:1", p, end, q - p)
-            at = "coordinators.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("coordinators", "error_message:n tags:1", p, end, n - 1)
+                at = "coordinators.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("coordinators", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "coordinators")
             coordinators.append(new(Coordinator, (key, node_id, host, port, error_code, error_message, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -520,7 +538,10 @@ def _encode_response_4(message: FindCoordinatorResponse) -> list[Part]:
         if port != 0:
             raise absent("port", "versions 4-6")
         n = len(coordinators)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             key, coordinators_node_id, coordinators_host, coordinators_port, coordinators_error_code,
             coordinators_error_message, coordinators_unknown_tags,
@@ -531,23 +552,23 @@ def _encode_response_4(message: FindCoordinatorResponse) -> list[Part]:
             add(body)
             body = coordinators_host.encode()
             n = len(body)
-            add(write_iB(coordinators_node_id, n + 1) if n < 127 else write_i(coordinators_node_id) + text_length(n, "coordinators.host"))
+            if n < 127:
+                add(write_iB(coordinators_node_id, n + 1))
+            else:
+                add(write_i(coordinators_node_id) + text_length(n, "coordinators.host"))
             add(body)
             if coordinators_error_message is None:
                 add(write_ihx(coordinators_port, coordinators_error_code))
             else:
                 body = coordinators_error_message.encode()
                 n = len(body)
-                add(write_ihB(coordinators_port, coordinators_error_code, n + 1) if n < 127 else write_ih(coordinators_port, coordinators_error_code) + text_length(n, "coordinators.error_message"))
+                if n < 127:
+                    add(write_ihB(coordinators_port, coordinators_error_code, n + 1))
+                else:
+                    add(write_ih(coordinators_port, coordinators_error_code) + text_length(n, "coordinators.error_message"))
                 add(body)
-            if coordinators_unknown_tags:
-                add(tag_section(coordinators_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(coordinators_unknown_tags) if coordinators_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -113,7 +113,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ge
             raise crowded(n, 1, "requested_metrics", p, end)
         requested_metrics: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "requested_metrics:1", p, end)
             n = buffer[p]
             p += 1
@@ -126,7 +126,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ge
             at = "requested_metrics"
             requested_metrics.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -155,19 +155,22 @@ def _encode_response_0(message: GetTelemetrySubscriptionsResponse) -> list[Part]
         if len(client_instance_id) != 16:
             raise wrong_size(client_instance_id, "client_instance_id")
         n = len(accepted_compression_types)
-        add(write_ih16siB(throttle_time_ms, error_code, client_instance_id, subscription_id, n + 1) if n < 127 else write_ih16si(throttle_time_ms, error_code, client_instance_id, subscription_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_ih16siB(throttle_time_ms, error_code, client_instance_id, subscription_id, n + 1))
+        else:
+            add(write_ih16si(throttle_time_ms, error_code, client_instance_id, subscription_id) + uvarint(n + 1))
         add(write_int8s[n](*accepted_compression_types))
         n = len(requested_metrics)
-        add(write_iitB(push_interval_ms, telemetry_max_bytes, delta_temporality, n + 1) if n < 127 else write_iit(push_interval_ms, telemetry_max_bytes, delta_temporality) + uvarint(n + 1))
+        if n < 127:
+            add(write_iitB(push_interval_ms, telemetry_max_bytes, delta_temporality, n + 1))
+        else:
+            add(write_iit(push_interval_ms, telemetry_max_bytes, delta_temporality) + uvarint(n + 1))
         for text in requested_metrics:
             body = text.encode()
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "requested_metrics"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -72,6 +72,7 @@ write_16s = Struct(">16s").pack
 write_16sB = Struct(">16sB").pack
 write_H = Struct(">H").pack
 write_Hx = Struct(">Hx").pack
+write_b = Struct(">b").pack
 write_h = Struct(">h").pack
 write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
@@ -785,10 +786,9 @@ def _decode_offset_commit_value_4(buffer: Buffer, view: memoryview, p: int, end:
         p += 13
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "metadata")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 9 > end:
-            raise cut("", "metadata:n commit_timestamp:8 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 9 > end:
+            raise cut("", "metadata:n commit_timestamp:8 tags:1", p, end, n - 1)
         at = "metadata"
         metadata = buffer[p:q].decode()
         commit_timestamp, t = read_qB(buffer, q)
@@ -825,7 +825,10 @@ def _encode_offset_commit_value_4(message: OffsetCommitValue) -> list[Part]:
             raise wrong_size(topic_id, "topic_id")
         body = metadata.encode()
         n = len(body)
-        add(write_qiB(offset, leader_epoch, n + 1) if n < 127 else write_qi(offset, leader_epoch) + text_length(n, "metadata"))
+        if n < 127:
+            add(write_qiB(offset, leader_epoch, n + 1))
+        else:
+            add(write_qi(offset, leader_epoch) + text_length(n, "metadata"))
         add(body)
         if unknown_tags or topic_id != ZERO_UUID:
             add(write_q(commit_timestamp) + _write_offset_commit_value_tags(topic_id, unknown_tags))
@@ -885,22 +888,34 @@ def _decode_group_metadata_value_0(buffer: Buffer, view: memoryview, p: int, end
         protocol_type = buffer[p:q].decode()
         generation, n = read_ih(buffer, q)
         p = q + 6
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 2 > end:
+                raise cut("", "protocol:n leader:2", p, end, n)
+            at = "protocol"
+            protocol: str | None = buffer[p:q].decode()
+        elif n == -1:
+            protocol = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "leader:2", p, end)
+        else:
             raise negative(n, "protocol", p)
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "protocol:n leader:2", p, end, q - p)
-        at = "protocol"
-        protocol = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "leader:n members:4", p, end, n)
+            at = "leader"
+            leader: str | None = buffer[p:q].decode()
+        elif n == -1:
+            leader = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "members:4", p, end)
+        else:
             raise negative(n, "leader", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "leader:n members:4", p, end, q - p)
-        at = "leader"
-        leader = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 18 > end - p:
@@ -1024,22 +1039,34 @@ def _decode_group_metadata_value_1(buffer: Buffer, view: memoryview, p: int, end
         protocol_type = buffer[p:q].decode()
         generation, n = read_ih(buffer, q)
         p = q + 6
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 2 > end:
+                raise cut("", "protocol:n leader:2", p, end, n)
+            at = "protocol"
+            protocol: str | None = buffer[p:q].decode()
+        elif n == -1:
+            protocol = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "leader:2", p, end)
+        else:
             raise negative(n, "protocol", p)
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "protocol:n leader:2", p, end, q - p)
-        at = "protocol"
-        protocol = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "leader:n members:4", p, end, n)
+            at = "leader"
+            leader: str | None = buffer[p:q].decode()
+        elif n == -1:
+            leader = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "members:4", p, end)
+        else:
             raise negative(n, "leader", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "leader:n members:4", p, end, q - p)
-        at = "leader"
-        leader = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 22 > end - p:
@@ -1163,22 +1190,34 @@ def _decode_group_metadata_value_2(buffer: Buffer, view: memoryview, p: int, end
         protocol_type = buffer[p:q].decode()
         generation, n = read_ih(buffer, q)
         p = q + 6
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 2 > end:
+                raise cut("", "protocol:n leader:2", p, end, n)
+            at = "protocol"
+            protocol: str | None = buffer[p:q].decode()
+        elif n == -1:
+            protocol = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "leader:2", p, end)
+        else:
             raise negative(n, "protocol", p)
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "protocol:n leader:2", p, end, q - p)
-        at = "protocol"
-        protocol = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 12 > end:
+                raise cut("", "leader:n current_state_timestamp:8 members:4", p, end, n)
+            at = "leader"
+            leader: str | None = buffer[p:q].decode()
+        elif n == -1:
+            leader = None
+            q = p
+            if q + 12 > end:
+                raise cut("", "current_state_timestamp:8 members:4", p, end)
+        else:
             raise negative(n, "leader", p)
-        q = p + n if n > 0 else p
-        if q + 12 > end:
-            raise cut("", "leader:n current_state_timestamp:8 members:4", p, end, q - p)
-        at = "leader"
-        leader = buffer[p:q].decode() if n >= 0 else None
         current_state_timestamp, n = read_qi(buffer, q)
         p = q + 12
         if n < 0 or n * 22 > end - p:
@@ -1302,22 +1341,34 @@ def _decode_group_metadata_value_3(buffer: Buffer, view: memoryview, p: int, end
         protocol_type = buffer[p:q].decode()
         generation, n = read_ih(buffer, q)
         p = q + 6
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 2 > end:
+                raise cut("", "protocol:n leader:2", p, end, n)
+            at = "protocol"
+            protocol: str | None = buffer[p:q].decode()
+        elif n == -1:
+            protocol = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "leader:2", p, end)
+        else:
             raise negative(n, "protocol", p)
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "protocol:n leader:2", p, end, q - p)
-        at = "protocol"
-        protocol = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 12 > end:
+                raise cut("", "leader:n current_state_timestamp:8 members:4", p, end, n)
+            at = "leader"
+            leader: str | None = buffer[p:q].decode()
+        elif n == -1:
+            leader = None
+            q = p
+            if q + 12 > end:
+                raise cut("", "current_state_timestamp:8 members:4", p, end)
+        else:
             raise negative(n, "leader", p)
-        q = p + n if n > 0 else p
-        if q + 12 > end:
-            raise cut("", "leader:n current_state_timestamp:8 members:4", p, end, q - p)
-        at = "leader"
-        leader = buffer[p:q].decode() if n >= 0 else None
         current_state_timestamp, n = read_qi(buffer, q)
         p = q + 12
         if n < 0 or n * 24 > end - p:
@@ -1335,13 +1386,19 @@ def _decode_group_metadata_value_3(buffer: Buffer, view: memoryview, p: int, end
             member_id = buffer[p:q].decode()
             (n,) = read_h(buffer, q)
             p = q + 2
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 2 > end:
+                    raise cut("members", "group_instance_id:n client_id:2", p, end, n)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            elif n == -1:
+                group_instance_id = None
+                q = p
+                if q + 2 > end:
+                    raise cut("members", "client_id:2", p, end)
+            else:
                 raise negative(n, "members.group_instance_id", p)
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("members", "group_instance_id:n client_id:2", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
             (n,) = read_h(buffer, q)
             p = q + 2
             q = p + n
@@ -1448,38 +1505,47 @@ def _decode_group_metadata_value_4(buffer: Buffer, view: memoryview, p: int, end
     """Version 4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "protocol_type:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_type")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "protocol_type:n generation:4 protocol:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "protocol_type:n generation:4 protocol:1", p, end, n - 1)
         at = "protocol_type"
         protocol_type = buffer[p:q].decode()
         generation, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol:n leader:1", p, end, q - p)
-        at = "protocol"
-        protocol = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol:n leader:1", p, end, n - 1)
+            at = "protocol"
+            protocol: str | None = buffer[p:q].decode()
+        else:
+            protocol = None
+            q = p
+            if q >= end:
+                raise cut("", "leader:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "leader")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 9 > end:
-            raise cut("", "leader:n current_state_timestamp:8 members:1", p, end, q - p)
-        at = "leader"
-        leader = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 9 > end:
+                raise cut("", "leader:n current_state_timestamp:8 members:1", p, end, n - 1)
+            at = "leader"
+            leader: str | None = buffer[p:q].decode()
+        else:
+            leader = None
+            q = p
+            if q + 9 > end:
+                raise cut("", "current_state_timestamp:8 members:1", p, end)
         current_state_timestamp, n = read_qB(buffer, q)
         p = q + 9
         if n > 127:
@@ -1489,65 +1555,65 @@ def _decode_group_metadata_value_4(buffer: Buffer, view: memoryview, p: int, end
             raise crowded(n, 15, "members", p, end)
         members: list[MemberMetadata] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("members", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "member_id:n group_instance_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "member_id:n group_instance_id:1", p, end, n - 1)
             at = "members.member_id"
             member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.group_instance_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("members", "group_instance_id:n client_id:1", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("members", "group_instance_id:n client_id:1", p, end, n - 1)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            else:
+                group_instance_id = None
+                q = p
+                if q >= end:
+                    raise cut("members", "client_id:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.client_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "client_id:n client_host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "client_id:n client_host:1", p, end, n - 1)
             at = "members.client_id"
             client_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.client_host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 9 > end:
-                raise cut("members", "client_host:n rebalance_timeout:4 session_timeout:4 subscription:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 9 > end:
+                raise cut("members", "client_host:n rebalance_timeout:4 session_timeout:4 subscription:1", p, end, n - 1)
             at = "members.client_host"
             client_host = buffer[p:q].decode()
             rebalance_timeout, session_timeout, n = read_iiB(buffer, q)
             p = q + 9
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "members.subscription")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "subscription:n assignment:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "subscription:n assignment:1", p, end, n - 1)
             subscription = bytes(view[p:q])
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "members.assignment")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "assignment:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "assignment:n tags:1", p, end, n - 1)
             assignment = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -1558,7 +1624,7 @@ def _decode_group_metadata_value_4(buffer: Buffer, view: memoryview, p: int, end
                 member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
                 assignment, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1587,7 +1653,10 @@ def _encode_group_metadata_value_4(message: GroupMetadataValue) -> list[Part]:
         else:
             body = protocol.encode()
             n = len(body)
-            add(write_iB(generation, n + 1) if n < 127 else write_i(generation) + text_length(n, "protocol"))
+            if n < 127:
+                add(write_iB(generation, n + 1))
+            else:
+                add(write_i(generation) + text_length(n, "protocol"))
             add(body)
         if leader is None:
             add(b"\0")
@@ -1597,7 +1666,10 @@ def _encode_group_metadata_value_4(message: GroupMetadataValue) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
             add(body)
         n = len(members)
-        add(write_qB(current_state_timestamp, n + 1) if n < 127 else write_q(current_state_timestamp) + uvarint(n + 1))
+        if n < 127:
+            add(write_qB(current_state_timestamp, n + 1))
+        else:
+            add(write_q(current_state_timestamp) + uvarint(n + 1))
         for (
             member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
             members_unknown_tags,
@@ -1622,19 +1694,16 @@ def _encode_group_metadata_value_4(message: GroupMetadataValue) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.client_host"))
             add(body)
             n = len(subscription)
-            add(write_iiB(rebalance_timeout, session_timeout, n + 1) if n < 127 else write_ii(rebalance_timeout, session_timeout) + uvarint(n + 1))
+            if n < 127:
+                add(write_iiB(rebalance_timeout, session_timeout, n + 1))
+            else:
+                add(write_ii(rebalance_timeout, session_timeout) + uvarint(n + 1))
             add(subscription)
             n = len(assignment)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(assignment)
-            if members_unknown_tags:
-                add(tag_section(members_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1778,7 +1847,7 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -1795,10 +1864,9 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
             p += 17
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("topics", "topic_name:n num_partitions:4 partition_metadata:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("topics", "topic_name:n num_partitions:4 partition_metadata:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             num_partitions, n = read_iB(buffer, q)
@@ -1821,7 +1889,7 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
                     raise crowded(n, 1, "topics.partition_metadata.racks", p, end)
                 racks: list[str] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topics.partition_metadata", "racks:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -1834,7 +1902,7 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
                     at = "topics.partition_metadata.racks"
                     racks.append(buffer[p:q].decode())
                     p = q
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partition_metadata", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -1842,7 +1910,7 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partition_metadata")
                 partition_metadata.append(new(PartitionMetadata, (partition, racks, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1850,7 +1918,7 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicMetadata, (topic_id, topic_name, num_partitions, partition_metadata, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1877,30 +1945,30 @@ def _encode_consumer_group_partition_metadata_value_0(message: ConsumerGroupPart
                 raise wrong_size(topic_id, "topics.topic_id")
             body = topic_name.encode()
             n = len(body)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + text_length(n, "topics.topic_name"))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + text_length(n, "topics.topic_name"))
             add(body)
             n = len(partition_metadata)
-            add(write_iB(num_partitions, n + 1) if n < 127 else write_i(num_partitions) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(num_partitions, n + 1))
+            else:
+                add(write_i(num_partitions) + uvarint(n + 1))
             for partition, racks, partition_metadata_unknown_tags in partition_metadata:
                 n = len(racks)
-                add(write_iB(partition, n + 1) if n < 127 else write_i(partition) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(partition, n + 1))
+                else:
+                    add(write_i(partition) + uvarint(n + 1))
                 for text in racks:
                     body = text.encode()
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.partition_metadata.racks"))
                     add(body)
-                if partition_metadata_unknown_tags:
-                    add(tag_section(partition_metadata_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partition_metadata_unknown_tags) if partition_metadata_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1964,7 +2032,7 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "ConsumerGroupMemberMetadataValue")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "classic_member_metadata:1", p, stop)
                 (n,) = read_b(buffer, p)
                 p += 1
@@ -1981,26 +2049,24 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
                         raise crowded(n, 3, "classic_member_metadata.supported_protocols", p, stop)
                     supported_protocols: list[ClassicProtocol] = []
                     for _ in range(n):
-                        if stop - p < 1:
+                        if p >= stop:
                             raise cut("classic_member_metadata.supported_protocols", "name:1", p, stop)
                         n = buffer[p]
                         p += 1
                         if n > 127:
                             n, p = text_rest(buffer, p, stop, n, "classic_member_metadata.supported_protocols.name")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > stop:
-                            raise cut("classic_member_metadata.supported_protocols", "name:n metadata:1", p, stop, n)
+                        q = p + n - 1
+                        if not n or q >= stop:
+                            raise cut("classic_member_metadata.supported_protocols", "name:n metadata:1", p, stop, n - 1)
                         at = "classic_member_metadata.supported_protocols.name"
                         name = buffer[p:q].decode()
                         n = buffer[q]
                         p = q + 1
                         if n > 127:
                             n, p = uvarint_rest(buffer, p, stop, n, "classic_member_metadata.supported_protocols.metadata")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > stop:
-                            raise cut("classic_member_metadata.supported_protocols", "metadata:n tags:1", p, stop, n)
+                        q = p + n - 1
+                        if not n or q >= stop:
+                            raise cut("classic_member_metadata.supported_protocols", "metadata:n tags:1", p, stop, n - 1)
                         metadata = bytes(view[p:q])
                         t = buffer[q]
                         p = q + 1
@@ -2008,7 +2074,7 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
                         if t:
                             tags, p = read_tags(buffer, p, stop, t, "classic_member_metadata.supported_protocols")
                         supported_protocols.append(new(ClassicProtocol, (name, metadata, tags)))
-                    if stop - p < 1:
+                    if p >= stop:
                         raise cut("classic_member_metadata", "tags:1", p, stop)
                     t = buffer[p]
                     p += 1
@@ -2030,46 +2096,54 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "instance_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "instance_id:n rack_id:1", p, end, q - p)
-        at = "instance_id"
-        instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "instance_id:n rack_id:1", p, end, n - 1)
+            at = "instance_id"
+            instance_id: str | None = buffer[p:q].decode()
+        else:
+            instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "rack_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "rack_id:n client_id:1", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "rack_id:n client_id:1", p, end, n - 1)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        else:
+            rack_id = None
+            q = p
+            if q >= end:
+                raise cut("", "client_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "client_id:n client_host:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "client_id:n client_host:1", p, end, n - 1)
         at = "client_id"
         client_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_host")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "client_host:n subscribed_topic_names:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "client_host:n subscribed_topic_names:1", p, end, n - 1)
         at = "client_host"
         client_host = buffer[p:q].decode()
         n = buffer[q]
@@ -2081,7 +2155,7 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
             raise crowded(n, 1, "subscribed_topic_names", p, end)
         subscribed_topic_names: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "subscribed_topic_names:1", p, end)
             n = buffer[p]
             p += 1
@@ -2094,28 +2168,38 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
             at = "subscribed_topic_names"
             subscribed_topic_names.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "subscribed_topic_regex:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "subscribed_topic_regex")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "subscribed_topic_regex:n rebalance_timeout_ms:4 server_assignor:1", p, end, q - p)
-        at = "subscribed_topic_regex"
-        subscribed_topic_regex = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "subscribed_topic_regex:n rebalance_timeout_ms:4 server_assignor:1", p, end, n - 1)
+            at = "subscribed_topic_regex"
+            subscribed_topic_regex: str | None = buffer[p:q].decode()
+        else:
+            subscribed_topic_regex = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "rebalance_timeout_ms:4 server_assignor:1", p, end)
         rebalance_timeout_ms, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "server_assignor")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "server_assignor:n tags:1", p, end, q - p)
-        at = "server_assignor"
-        server_assignor = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "server_assignor:n tags:1", p, end, n - 1)
+            at = "server_assignor"
+            server_assignor: str | None = buffer[p:q].decode()
+        else:
+            server_assignor = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         if t:
@@ -2141,10 +2225,13 @@ def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: An
         if classic_member_metadata is None:
             add(b"\xff")
         else:
-            add(b"\1")
+            add(write_b(1))
             session_timeout_ms, supported_protocols, classic_member_metadata_unknown_tags = classic_member_metadata
             n = len(supported_protocols)
-            add(write_iB(session_timeout_ms, n + 1) if n < 127 else write_i(session_timeout_ms) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(session_timeout_ms, n + 1))
+            else:
+                add(write_i(session_timeout_ms) + uvarint(n + 1))
             for name, metadata, supported_protocols_unknown_tags in supported_protocols:
                 body = name.encode()
                 n = len(body)
@@ -2153,14 +2240,8 @@ def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: An
                 n = len(metadata)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(metadata)
-                if supported_protocols_unknown_tags:
-                    add(tag_section(supported_protocols_unknown_tags))
-                else:
-                    add(b"\0")
-            if classic_member_metadata_unknown_tags:
-                add(tag_section(classic_member_metadata_unknown_tags))
-            else:
-                add(b"\0")
+                add(tag_section(supported_protocols_unknown_tags) if supported_protocols_unknown_tags else b"\0")
+            add(tag_section(classic_member_metadata_unknown_tags) if classic_member_metadata_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2215,7 +2296,10 @@ def _encode_consumer_group_member_metadata_value_0(message: ConsumerGroupMemberM
         else:
             body = server_assignor.encode()
             n = len(body)
-            add(write_iB(rebalance_timeout_ms, n + 1) if n < 127 else write_i(rebalance_timeout_ms) + text_length(n, "server_assignor"))
+            if n < 127:
+                add(write_iB(rebalance_timeout_ms, n + 1))
+            else:
+                add(write_i(rebalance_timeout_ms) + text_length(n, "server_assignor"))
             add(body)
         if unknown_tags or classic_member_metadata is not None:
             add(_write_consumer_group_member_metadata_value_tags(classic_member_metadata, unknown_tags))
@@ -2317,7 +2401,9 @@ def _encode_consumer_group_target_assignment_metadata_value_0(message: ConsumerG
     try:
         assignment_epoch, assignment_timestamp, unknown_tags = message
         if unknown_tags or assignment_timestamp != 0:
-            add(write_i(assignment_epoch) + _write_consumer_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
+            add(write_i(
+                assignment_epoch,
+            ) + _write_consumer_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
         else:
             add(write_ix(assignment_epoch))
     except UNENCODABLE as error:
@@ -2374,7 +2460,7 @@ def _encode_consumer_group_target_assignment_member_key_0(message: ConsumerGroup
 def _decode_consumer_group_target_assignment_member_value_0(buffer: Buffer, view: memoryview, p: int, end: int) -> ConsumerGroupTargetAssignmentMemberValue:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "topic_partitions:1", p, end)
     n = buffer[p]
     p += 1
@@ -2393,7 +2479,7 @@ def _decode_consumer_group_target_assignment_member_value_0(buffer: Buffer, view
             n, p = uvarint_rest(buffer, p, end, n, "topic_partitions.partitions")
         n -= 1
         q = p + n * 4
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
         *partitions, t = read_int32s_B[n](buffer, p)
         p = q + 1
@@ -2401,7 +2487,7 @@ def _decode_consumer_group_target_assignment_member_value_0(buffer: Buffer, view
         if t:
             tags, p = read_tags(buffer, p, end, t, "topic_partitions")
         topic_partitions.append(new(TopicPartition, (topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -2425,16 +2511,13 @@ def _encode_consumer_group_target_assignment_member_value_0(message: ConsumerGro
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_partitions.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            if topic_partitions_unknown_tags:
-                add(tag_section(topic_partitions_unknown_tags))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_16s(topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*partitions))
+            add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2496,7 +2579,7 @@ def _read_topic_partitions_tags(buffer: Buffer, view: memoryview, p: int, end: i
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "assigned_partitions")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("assigned_partitions", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2526,7 +2609,7 @@ def _read_topic_partitions_tags_2(buffer: Buffer, view: memoryview, p: int, end:
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "partitions_pending_revocation")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("partitions_pending_revocation", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2568,7 +2651,7 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
             n, p = uvarint_rest(buffer, p, end, n, "assigned_partitions.partitions")
         n -= 1
         q = p + n * 4
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("assigned_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
         *partitions, t = read_int32s_B[n](buffer, p)
         p = q + 1
@@ -2577,7 +2660,7 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
         else:
             assignment_epochs, tags = None, ()
         assigned_partitions.append(new(TopicPartitions, (topic_id, partitions, assignment_epochs, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "partitions_pending_revocation:1", p, end)
     n = buffer[p]
     p += 1
@@ -2596,7 +2679,7 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
             n, p = uvarint_rest(buffer, p, end, n, "partitions_pending_revocation.partitions")
         n -= 1
         q = p + n * 4
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("partitions_pending_revocation", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
         *partitions_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
         p = q + 1
@@ -2608,7 +2691,7 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
             partitions_pending_revocation_topic_id, partitions_pending_revocation_partitions,
             partitions_pending_revocation_assignment_epochs, tags,
         )))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -2661,12 +2744,18 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
     try:
         member_epoch, previous_member_epoch, state, assigned_partitions, partitions_pending_revocation, unknown_tags = message
         n = len(assigned_partitions)
-        add(write_iibB(member_epoch, previous_member_epoch, state, n + 1) if n < 127 else write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
+        if n < 127:
+            add(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
+        else:
+            add(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
         for topic_id, partitions, assignment_epochs, assigned_partitions_unknown_tags in assigned_partitions:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "assigned_partitions.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             add(write_int32s[n](*partitions))
             if assigned_partitions_unknown_tags or assignment_epochs is not None:
                 add(_write_topic_partitions_tags(assignment_epochs, assigned_partitions_unknown_tags))
@@ -2681,16 +2770,16 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
             if len(partitions_pending_revocation_topic_id) != 16:
                 raise wrong_size(partitions_pending_revocation_topic_id, "partitions_pending_revocation.topic_id")
             n = len(partitions_pending_revocation_partitions)
-            add(write_16sB(partitions_pending_revocation_topic_id, n + 1) if n < 127 else write_16s(partitions_pending_revocation_topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(partitions_pending_revocation_topic_id, n + 1))
+            else:
+                add(write_16s(partitions_pending_revocation_topic_id) + uvarint(n + 1))
             add(write_int32s[n](*partitions_pending_revocation_partitions))
             if partitions_pending_revocation_unknown_tags or partitions_pending_revocation_assignment_epochs is not None:
                 add(_write_topic_partitions_tags_2(partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags))
             else:
                 add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2746,36 +2835,39 @@ def _decode_share_group_member_metadata_value_0(buffer: Buffer, view: memoryview
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "rack_id:n client_id:1", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "rack_id:n client_id:1", p, end, n - 1)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        else:
+            rack_id = None
+            q = p
+            if q >= end:
+                raise cut("", "client_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "client_id:n client_host:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "client_id:n client_host:1", p, end, n - 1)
         at = "client_id"
         client_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_host")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "client_host:n subscribed_topic_names:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "client_host:n subscribed_topic_names:1", p, end, n - 1)
         at = "client_host"
         client_host = buffer[p:q].decode()
         n = buffer[q]
@@ -2787,7 +2879,7 @@ def _decode_share_group_member_metadata_value_0(buffer: Buffer, view: memoryview
             raise crowded(n, 1, "subscribed_topic_names", p, end)
         subscribed_topic_names: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "subscribed_topic_names:1", p, end)
             n = buffer[p]
             p += 1
@@ -2800,7 +2892,7 @@ def _decode_share_group_member_metadata_value_0(buffer: Buffer, view: memoryview
             at = "subscribed_topic_names"
             subscribed_topic_names.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -2842,10 +2934,7 @@ def _encode_share_group_member_metadata_value_0(message: ShareGroupMemberMetadat
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3007,7 +3096,9 @@ def _encode_share_group_target_assignment_metadata_value_0(message: ShareGroupTa
     try:
         assignment_epoch, assignment_timestamp, unknown_tags = message
         if unknown_tags or assignment_timestamp != 0:
-            add(write_i(assignment_epoch) + _write_share_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
+            add(write_i(
+                assignment_epoch,
+            ) + _write_share_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
         else:
             add(write_ix(assignment_epoch))
     except UNENCODABLE as error:
@@ -3064,7 +3155,7 @@ def _encode_share_group_target_assignment_member_key_0(message: ShareGroupTarget
 def _decode_share_group_target_assignment_member_value_0(buffer: Buffer, view: memoryview, p: int, end: int) -> ShareGroupTargetAssignmentMemberValue:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "topic_partitions:1", p, end)
     n = buffer[p]
     p += 1
@@ -3083,7 +3174,7 @@ def _decode_share_group_target_assignment_member_value_0(buffer: Buffer, view: m
             n, p = uvarint_rest(buffer, p, end, n, "topic_partitions.partitions")
         n -= 1
         q = p + n * 4
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
         *partitions, t = read_int32s_B[n](buffer, p)
         p = q + 1
@@ -3091,7 +3182,7 @@ def _decode_share_group_target_assignment_member_value_0(buffer: Buffer, view: m
         if t:
             tags, p = read_tags(buffer, p, end, t, "topic_partitions")
         topic_partitions.append(new(TopicPartition, (topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -3115,16 +3206,13 @@ def _encode_share_group_target_assignment_member_value_0(message: ShareGroupTarg
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_partitions.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            if topic_partitions_unknown_tags:
-                add(tag_section(topic_partitions_unknown_tags))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_16s(topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*partitions))
+            add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3198,7 +3286,7 @@ def _decode_share_group_current_member_assignment_value_0(buffer: Buffer, view: 
             n, p = uvarint_rest(buffer, p, end, n, "assigned_partitions.partitions")
         n -= 1
         q = p + n * 4
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("assigned_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
         *partitions, t = read_int32s_B[n](buffer, p)
         p = q + 1
@@ -3206,7 +3294,7 @@ def _decode_share_group_current_member_assignment_value_0(buffer: Buffer, view: 
         if t:
             tags, p = read_tags(buffer, p, end, t, "assigned_partitions")
         assigned_partitions.append(new(ShareGroupCurrentMemberAssignmentTopicPartitions, (topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -3227,21 +3315,21 @@ def _encode_share_group_current_member_assignment_value_0(message: ShareGroupCur
     try:
         member_epoch, previous_member_epoch, state, assigned_partitions, unknown_tags = message
         n = len(assigned_partitions)
-        add(write_iibB(member_epoch, previous_member_epoch, state, n + 1) if n < 127 else write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
+        if n < 127:
+            add(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
+        else:
+            add(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
         for topic_id, partitions, assigned_partitions_unknown_tags in assigned_partitions:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "assigned_partitions.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            if assigned_partitions_unknown_tags:
-                add(tag_section(assigned_partitions_unknown_tags))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_16s(topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*partitions))
+            add(tag_section(assigned_partitions_unknown_tags) if assigned_partitions_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3286,7 +3374,7 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "initializing_topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -3303,10 +3391,9 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
             p += 17
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "initializing_topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("initializing_topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("initializing_topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "initializing_topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -3315,7 +3402,7 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
                 n, p = uvarint_rest(buffer, p, end, n, "initializing_topics.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("initializing_topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -3323,7 +3410,7 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
             if t:
                 tags, p = read_tags(buffer, p, end, t, "initializing_topics")
             initializing_topics.append(new(TopicPartitionsInfo, (topic_id, topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "initialized_topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -3340,10 +3427,9 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
             p += 17
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "initialized_topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("initialized_topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("initialized_topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "initialized_topics.topic_name"
             initialized_topics_topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -3352,7 +3438,7 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
                 n, p = uvarint_rest(buffer, p, end, n, "initialized_topics.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("initialized_topics", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *initialized_topics_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -3362,7 +3448,7 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
             initialized_topics.append(new(TopicPartitionsInfo, (
                 initialized_topics_topic_id, initialized_topics_topic_name, initialized_topics_partitions, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "deleting_topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -3379,10 +3465,9 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
             p += 17
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "deleting_topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("deleting_topics", "topic_name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("deleting_topics", "topic_name:n tags:1", p, end, n - 1)
             at = "deleting_topics.topic_name"
             deleting_topics_topic_name = buffer[p:q].decode()
             t = buffer[q]
@@ -3391,7 +3476,7 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
             if t:
                 tags, p = read_tags(buffer, p, end, t, "deleting_topics")
             deleting_topics.append(new(TopicInfo, (deleting_topics_topic_id, deleting_topics_topic_name, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -3418,15 +3503,15 @@ def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStat
                 raise wrong_size(topic_id, "initializing_topics.topic_id")
             body = topic_name.encode()
             n = len(body)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + text_length(n, "initializing_topics.topic_name"))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + text_length(n, "initializing_topics.topic_name"))
             add(body)
             n = len(partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*partitions))
-            if initializing_topics_unknown_tags:
-                add(tag_section(initializing_topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(initializing_topics_unknown_tags) if initializing_topics_unknown_tags else b"\0")
         n = len(initialized_topics)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -3437,15 +3522,15 @@ def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStat
                 raise wrong_size(initialized_topics_topic_id, "initialized_topics.topic_id")
             body = initialized_topics_topic_name.encode()
             n = len(body)
-            add(write_16sB(initialized_topics_topic_id, n + 1) if n < 127 else write_16s(initialized_topics_topic_id) + text_length(n, "initialized_topics.topic_name"))
+            if n < 127:
+                add(write_16sB(initialized_topics_topic_id, n + 1))
+            else:
+                add(write_16s(initialized_topics_topic_id) + text_length(n, "initialized_topics.topic_name"))
             add(body)
             n = len(initialized_topics_partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*initialized_topics_partitions))
-            if initialized_topics_unknown_tags:
-                add(tag_section(initialized_topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(initialized_topics_unknown_tags) if initialized_topics_unknown_tags else b"\0")
         n = len(deleting_topics)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for deleting_topics_topic_id, deleting_topics_topic_name, deleting_topics_unknown_tags in deleting_topics:
@@ -3453,16 +3538,13 @@ def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStat
                 raise wrong_size(deleting_topics_topic_id, "deleting_topics.topic_id")
             body = deleting_topics_topic_name.encode()
             n = len(body)
-            add(write_16sB(deleting_topics_topic_id, n + 1) if n < 127 else write_16s(deleting_topics_topic_id) + text_length(n, "deleting_topics.topic_name"))
-            add(body)
-            if deleting_topics_unknown_tags:
-                add(tag_section(deleting_topics_unknown_tags))
+            if n < 127:
+                add(write_16sB(deleting_topics_topic_id, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_16s(deleting_topics_topic_id) + text_length(n, "deleting_topics.topic_name"))
+            add(body)
+            add(tag_section(deleting_topics_unknown_tags) if deleting_topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3518,7 +3600,7 @@ def _decode_consumer_group_regular_expression_value_0(buffer: Buffer, view: memo
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
@@ -3529,7 +3611,7 @@ def _decode_consumer_group_regular_expression_value_0(buffer: Buffer, view: memo
             raise crowded(n, 1, "topics", p, end)
         topics: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "topics:1", p, end)
             n = buffer[p]
             p += 1
@@ -3631,39 +3713,37 @@ def _read_streams_group_metadata_value_tags(buffer: Buffer, view: memoryview, p:
                 (validated_topology_epoch,) = read_i(buffer, p)
                 p += 4
             elif tag == 1:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "last_assignment_configs:1", p, stop)
                 n = buffer[p]
                 p += 1
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, stop, n, "last_assignment_configs")
-                n -= 1
-                if n * 3 > stop - p:
-                    raise crowded(n, 3, "last_assignment_configs", p, stop)
                 last_assignment_configs = None
-                if n >= 0:
+                if n:
+                    if n > 127:
+                        n, p = uvarint_rest(buffer, p, stop, n, "last_assignment_configs")
+                    n -= 1
+                    if n * 3 > stop - p:
+                        raise crowded(n, 3, "last_assignment_configs", p, stop)
                     last_assignment_configs = []
                     for _ in range(n):
-                        if stop - p < 1:
+                        if p >= stop:
                             raise cut("last_assignment_configs", "key:1", p, stop)
                         n = buffer[p]
                         p += 1
                         if n > 127:
                             n, p = text_rest(buffer, p, stop, n, "last_assignment_configs.key")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > stop:
-                            raise cut("last_assignment_configs", "key:n value:1", p, stop, n)
+                        q = p + n - 1
+                        if not n or q >= stop:
+                            raise cut("last_assignment_configs", "key:n value:1", p, stop, n - 1)
                         at = "last_assignment_configs.key"
                         key = buffer[p:q].decode()
                         n = buffer[q]
                         p = q + 1
                         if n > 127:
                             n, p = text_rest(buffer, p, stop, n, "last_assignment_configs.value")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > stop:
-                            raise cut("last_assignment_configs", "value:n tags:1", p, stop, n)
+                        q = p + n - 1
+                        if not n or q >= stop:
+                            raise cut("last_assignment_configs", "value:n tags:1", p, stop, n - 1)
                         at = "last_assignment_configs.value"
                         value = buffer[p:q].decode()
                         t = buffer[q]
@@ -3723,10 +3803,7 @@ def _write_streams_group_metadata_value_tags(validated_topology_epoch: Any, last
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.value"))
                 add(body)
-                if last_assignment_configs_unknown_tags:
-                    add(tag_section(last_assignment_configs_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(last_assignment_configs_unknown_tags) if last_assignment_configs_unknown_tags else b"\0")
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3738,7 +3815,9 @@ def _encode_streams_group_metadata_value_0(message: StreamsGroupMetadataValue) -
     try:
         epoch, metadata_hash, validated_topology_epoch, last_assignment_configs, unknown_tags = message
         if unknown_tags or validated_topology_epoch != -1 or last_assignment_configs is not None:
-            add(write_iq(epoch, metadata_hash) + _write_streams_group_metadata_value_tags(validated_topology_epoch, last_assignment_configs, unknown_tags))
+            add(write_iq(
+                epoch, metadata_hash,
+            ) + _write_streams_group_metadata_value_tags(validated_topology_epoch, last_assignment_configs, unknown_tags))
         else:
             add(write_iqx(epoch, metadata_hash))
     except UNENCODABLE as error:
@@ -3796,72 +3875,78 @@ def _decode_streams_group_member_metadata_value_0(buffer: Buffer, view: memoryvi
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "instance_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "instance_id:n rack_id:1", p, end, q - p)
-        at = "instance_id"
-        instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "instance_id:n rack_id:1", p, end, n - 1)
+            at = "instance_id"
+            instance_id: str | None = buffer[p:q].decode()
+        else:
+            instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "rack_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "rack_id:n client_id:1", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "rack_id:n client_id:1", p, end, n - 1)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        else:
+            rack_id = None
+            q = p
+            if q >= end:
+                raise cut("", "client_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "client_id:n client_host:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "client_id:n client_host:1", p, end, n - 1)
         at = "client_id"
         client_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "client_host")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 9 > end:
-            raise cut("", "client_host:n rebalance_timeout_ms:4 topology_epoch:4 process_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 9 > end:
+            raise cut("", "client_host:n rebalance_timeout_ms:4 topology_epoch:4 process_id:1", p, end, n - 1)
         at = "client_host"
         client_host = buffer[p:q].decode()
         rebalance_timeout_ms, topology_epoch, n = read_iiB(buffer, q)
         p = q + 9
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "process_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "process_id:n user_endpoint:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "process_id:n user_endpoint:1", p, end, n - 1)
         at = "process_id"
         process_id = buffer[p:q].decode()
         (n,) = read_b(buffer, q)
         p = q + 1
         user_endpoint: Endpoint | None = None
         if n >= 0:
-            if end - p < 1:
+            if p >= end:
                 raise cut("user_endpoint", "host:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "user_endpoint.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("user_endpoint", "host:n port:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("user_endpoint", "host:n port:2 tags:1", p, end, n - 1)
             at = "user_endpoint.host"
             host = buffer[p:q].decode()
             port, t = read_HB(buffer, q)
@@ -3870,7 +3955,7 @@ def _decode_streams_group_member_metadata_value_0(buffer: Buffer, view: memoryvi
             if t:
                 tags, p = read_tags(buffer, p, end, t, "user_endpoint")
             user_endpoint = new(Endpoint, (host, port, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "client_tags:1", p, end)
         n = buffer[p]
         p += 1
@@ -3881,26 +3966,24 @@ def _decode_streams_group_member_metadata_value_0(buffer: Buffer, view: memoryvi
             raise crowded(n, 3, "client_tags", p, end)
         client_tags: list[KeyValue] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("client_tags", "key:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "client_tags.key")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("client_tags", "key:n value:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("client_tags", "key:n value:1", p, end, n - 1)
             at = "client_tags.key"
             key = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "client_tags.value")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("client_tags", "value:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("client_tags", "value:n tags:1", p, end, n - 1)
             at = "client_tags.value"
             value = buffer[p:q].decode()
             t = buffer[q]
@@ -3909,7 +3992,7 @@ def _decode_streams_group_member_metadata_value_0(buffer: Buffer, view: memoryvi
             if t:
                 tags, p = read_tags(buffer, p, end, t, "client_tags")
             client_tags.append(new(KeyValue, (key, value, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -3959,12 +4042,15 @@ def _encode_streams_group_member_metadata_value_0(message: StreamsGroupMemberMet
         add(body)
         body = process_id.encode()
         n = len(body)
-        add(write_iiB(rebalance_timeout_ms, topology_epoch, n + 1) if n < 127 else write_ii(rebalance_timeout_ms, topology_epoch) + text_length(n, "process_id"))
+        if n < 127:
+            add(write_iiB(rebalance_timeout_ms, topology_epoch, n + 1))
+        else:
+            add(write_ii(rebalance_timeout_ms, topology_epoch) + text_length(n, "process_id"))
         add(body)
         if user_endpoint is None:
             add(b"\xff")
         else:
-            add(b"\1")
+            add(write_b(1))
             host, port, user_endpoint_unknown_tags = user_endpoint
             body = host.encode()
             n = len(body)
@@ -3985,14 +4071,8 @@ def _encode_streams_group_member_metadata_value_0(message: StreamsGroupMemberMet
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.value"))
             add(body)
-            if client_tags_unknown_tags:
-                add(tag_section(client_tags_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4089,7 +4169,9 @@ def _encode_streams_group_target_assignment_metadata_value_0(message: StreamsGro
     try:
         assignment_epoch, assignment_timestamp, unknown_tags = message
         if unknown_tags or assignment_timestamp != 0:
-            add(write_i(assignment_epoch) + _write_streams_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
+            add(write_i(
+                assignment_epoch,
+            ) + _write_streams_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
         else:
             add(write_ix(assignment_epoch))
     except UNENCODABLE as error:
@@ -4147,7 +4229,7 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "active_tasks:1", p, end)
         n = buffer[p]
         p += 1
@@ -4158,16 +4240,15 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
             raise crowded(n, 3, "active_tasks", p, end)
         active_tasks: list[TaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("active_tasks", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "active_tasks.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "active_tasks.subtopology_id"
             subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4176,7 +4257,7 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
                 n, p = uvarint_rest(buffer, p, end, n, "active_tasks.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("active_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4184,7 +4265,7 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
             if t:
                 tags, p = read_tags(buffer, p, end, t, "active_tasks")
             active_tasks.append(new(TaskIds, (subtopology_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "standby_tasks:1", p, end)
         n = buffer[p]
         p += 1
@@ -4195,16 +4276,15 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
             raise crowded(n, 3, "standby_tasks", p, end)
         standby_tasks: list[TaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("standby_tasks", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "standby_tasks.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "standby_tasks.subtopology_id"
             standby_tasks_subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4213,7 +4293,7 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
                 n, p = uvarint_rest(buffer, p, end, n, "standby_tasks.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("standby_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *standby_tasks_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4221,7 +4301,7 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
             if t:
                 tags, p = read_tags(buffer, p, end, t, "standby_tasks")
             standby_tasks.append(new(TaskIds, (standby_tasks_subtopology_id, standby_tasks_partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "warmup_tasks:1", p, end)
         n = buffer[p]
         p += 1
@@ -4232,16 +4312,15 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
             raise crowded(n, 3, "warmup_tasks", p, end)
         warmup_tasks: list[TaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("warmup_tasks", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "warmup_tasks.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "warmup_tasks.subtopology_id"
             warmup_tasks_subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4250,7 +4329,7 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
                 n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("warmup_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *warmup_tasks_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4258,7 +4337,7 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
             if t:
                 tags, p = read_tags(buffer, p, end, t, "warmup_tasks")
             warmup_tasks.append(new(TaskIds, (warmup_tasks_subtopology_id, warmup_tasks_partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -4288,10 +4367,7 @@ def _encode_streams_group_target_assignment_member_value_0(message: StreamsGroup
             n = len(partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*partitions))
-            if active_tasks_unknown_tags:
-                add(tag_section(active_tasks_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
         n = len(standby_tasks)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
@@ -4302,10 +4378,7 @@ def _encode_streams_group_target_assignment_member_value_0(message: StreamsGroup
             n = len(standby_tasks_partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*standby_tasks_partitions))
-            if standby_tasks_unknown_tags:
-                add(tag_section(standby_tasks_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
         n = len(warmup_tasks)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
@@ -4316,14 +4389,8 @@ def _encode_streams_group_target_assignment_member_value_0(message: StreamsGroup
             n = len(warmup_tasks_partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*warmup_tasks_partitions))
-            if warmup_tasks_unknown_tags:
-                add(tag_section(warmup_tasks_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4385,7 +4452,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags(buffer: Buffer, 
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "active_tasks")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("active_tasks", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -4415,7 +4482,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_2(buffer: Buffer
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "standby_tasks")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("standby_tasks", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -4445,7 +4512,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_3(buffer: Buffer
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "warmup_tasks")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("warmup_tasks", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -4475,7 +4542,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_4(buffer: Buffer
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "active_tasks_pending_revocation")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("active_tasks_pending_revocation", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -4505,7 +4572,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_5(buffer: Buffer
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "standby_tasks_pending_revocation")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("standby_tasks_pending_revocation", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -4535,7 +4602,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_6(buffer: Buffer
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "warmup_tasks_pending_revocation")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("warmup_tasks_pending_revocation", "assignment_epochs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -4570,16 +4637,15 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             raise crowded(n, 3, "active_tasks", p, end)
         active_tasks: list[StreamsGroupCurrentMemberAssignmentTaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("active_tasks", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "active_tasks.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "active_tasks.subtopology_id"
             subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4588,7 +4654,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 n, p = uvarint_rest(buffer, p, end, n, "active_tasks.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("active_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4599,7 +4665,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             active_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 subtopology_id, partitions, assignment_epochs, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "standby_tasks:1", p, end)
         n = buffer[p]
         p += 1
@@ -4610,16 +4676,15 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             raise crowded(n, 3, "standby_tasks", p, end)
         standby_tasks: list[StreamsGroupCurrentMemberAssignmentTaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("standby_tasks", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "standby_tasks.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "standby_tasks.subtopology_id"
             standby_tasks_subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4628,7 +4693,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 n, p = uvarint_rest(buffer, p, end, n, "standby_tasks.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("standby_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *standby_tasks_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4639,7 +4704,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             standby_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "warmup_tasks:1", p, end)
         n = buffer[p]
         p += 1
@@ -4650,16 +4715,15 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             raise crowded(n, 3, "warmup_tasks", p, end)
         warmup_tasks: list[StreamsGroupCurrentMemberAssignmentTaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("warmup_tasks", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "warmup_tasks.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "warmup_tasks.subtopology_id"
             warmup_tasks_subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4668,7 +4732,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("warmup_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *warmup_tasks_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4679,7 +4743,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             warmup_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "active_tasks_pending_revocation:1", p, end)
         n = buffer[p]
         p += 1
@@ -4690,16 +4754,15 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             raise crowded(n, 3, "active_tasks_pending_revocation", p, end)
         active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentTaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("active_tasks_pending_revocation", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "active_tasks_pending_revocation.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("active_tasks_pending_revocation", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("active_tasks_pending_revocation", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "active_tasks_pending_revocation.subtopology_id"
             active_tasks_pending_revocation_subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4708,7 +4771,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 n, p = uvarint_rest(buffer, p, end, n, "active_tasks_pending_revocation.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("active_tasks_pending_revocation", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *active_tasks_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4720,7 +4783,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 active_tasks_pending_revocation_subtopology_id, active_tasks_pending_revocation_partitions,
                 active_tasks_pending_revocation_assignment_epochs, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "standby_tasks_pending_revocation:1", p, end)
         n = buffer[p]
         p += 1
@@ -4731,16 +4794,15 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             raise crowded(n, 3, "standby_tasks_pending_revocation", p, end)
         standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentTaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("standby_tasks_pending_revocation", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "standby_tasks_pending_revocation.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("standby_tasks_pending_revocation", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("standby_tasks_pending_revocation", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "standby_tasks_pending_revocation.subtopology_id"
             standby_tasks_pending_revocation_subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4749,7 +4811,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 n, p = uvarint_rest(buffer, p, end, n, "standby_tasks_pending_revocation.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("standby_tasks_pending_revocation", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *standby_tasks_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4761,7 +4823,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 standby_tasks_pending_revocation_subtopology_id, standby_tasks_pending_revocation_partitions,
                 standby_tasks_pending_revocation_assignment_epochs, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "warmup_tasks_pending_revocation:1", p, end)
         n = buffer[p]
         p += 1
@@ -4772,16 +4834,15 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             raise crowded(n, 3, "warmup_tasks_pending_revocation", p, end)
         warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentTaskIds] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("warmup_tasks_pending_revocation", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "warmup_tasks_pending_revocation.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("warmup_tasks_pending_revocation", "subtopology_id:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("warmup_tasks_pending_revocation", "subtopology_id:n partitions:1", p, end, n - 1)
             at = "warmup_tasks_pending_revocation.subtopology_id"
             warmup_tasks_pending_revocation_subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -4790,7 +4851,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks_pending_revocation.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("warmup_tasks_pending_revocation", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *warmup_tasks_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -4802,7 +4863,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                 warmup_tasks_pending_revocation_subtopology_id, warmup_tasks_pending_revocation_partitions,
                 warmup_tasks_pending_revocation_assignment_epochs, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -4925,7 +4986,10 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             active_tasks_pending_revocation, standby_tasks_pending_revocation, warmup_tasks_pending_revocation, unknown_tags,
         ) = message
         n = len(active_tasks)
-        add(write_iibB(member_epoch, previous_member_epoch, state, n + 1) if n < 127 else write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
+        if n < 127:
+            add(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
+        else:
+            add(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
         for subtopology_id, partitions, assignment_epochs, active_tasks_unknown_tags in active_tasks:
             body = subtopology_id.encode()
             n = len(body)
@@ -5021,10 +5085,7 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
                 add(_write_streams_group_current_member_assignment_task_ids_tags_6(warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags))
             else:
                 add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -5080,16 +5141,15 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
             raise crowded(n, 8, "subtopologies", p, end)
         subtopologies: list[Subtopology] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("subtopologies", "subtopology_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "subtopologies.subtopology_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("subtopologies", "subtopology_id:n source_topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("subtopologies", "subtopology_id:n source_topics:1", p, end, n - 1)
             at = "subtopologies.subtopology_id"
             subtopology_id = buffer[p:q].decode()
             n = buffer[q]
@@ -5101,7 +5161,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 raise crowded(n, 1, "subtopologies.source_topics", p, end)
             source_topics: list[str] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies", "source_topics:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -5114,7 +5174,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 at = "subtopologies.source_topics"
                 source_topics.append(buffer[p:q].decode())
                 p = q
-            if end - p < 1:
+            if p >= end:
                 raise cut("subtopologies", "source_topic_regex:1", p, end)
             n = buffer[p]
             p += 1
@@ -5125,7 +5185,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 raise crowded(n, 1, "subtopologies.source_topic_regex", p, end)
             source_topic_regex: list[str] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies", "source_topic_regex:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -5138,7 +5198,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 at = "subtopologies.source_topic_regex"
                 source_topic_regex.append(buffer[p:q].decode())
                 p = q
-            if end - p < 1:
+            if p >= end:
                 raise cut("subtopologies", "state_changelog_topics:1", p, end)
             n = buffer[p]
             p += 1
@@ -5149,16 +5209,15 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 raise crowded(n, 9, "subtopologies.state_changelog_topics", p, end)
             state_changelog_topics: list[StreamsGroupTopologyTopicInfo] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies.state_changelog_topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "subtopologies.state_changelog_topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 7 > end:
-                    raise cut("subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 7 > end:
+                    raise cut("subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
                 at = "subtopologies.state_changelog_topics.name"
                 name = buffer[p:q].decode()
                 partitions, replication_factor, n = read_ihB(buffer, q)
@@ -5170,26 +5229,24 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     raise crowded(n, 3, "subtopologies.state_changelog_topics.topic_configs", p, end)
                 topic_configs: list[TopicConfig] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("subtopologies.state_changelog_topics.topic_configs", "key:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "subtopologies.state_changelog_topics.topic_configs.key")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("subtopologies.state_changelog_topics.topic_configs", "key:n value:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("subtopologies.state_changelog_topics.topic_configs", "key:n value:1", p, end, n - 1)
                     at = "subtopologies.state_changelog_topics.topic_configs.key"
                     key = buffer[p:q].decode()
                     n = buffer[q]
                     p = q + 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "subtopologies.state_changelog_topics.topic_configs.value")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("subtopologies.state_changelog_topics.topic_configs", "value:n tags:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("subtopologies.state_changelog_topics.topic_configs", "value:n tags:1", p, end, n - 1)
                     at = "subtopologies.state_changelog_topics.topic_configs.value"
                     value = buffer[p:q].decode()
                     t = buffer[q]
@@ -5198,7 +5255,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "subtopologies.state_changelog_topics.topic_configs")
                     topic_configs.append(new(TopicConfig, (key, value, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies.state_changelog_topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -5208,7 +5265,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 state_changelog_topics.append(new(StreamsGroupTopologyTopicInfo, (
                     name, partitions, replication_factor, topic_configs, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("subtopologies", "repartition_sink_topics:1", p, end)
             n = buffer[p]
             p += 1
@@ -5219,7 +5276,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 raise crowded(n, 1, "subtopologies.repartition_sink_topics", p, end)
             repartition_sink_topics: list[str] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies", "repartition_sink_topics:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -5232,7 +5289,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 at = "subtopologies.repartition_sink_topics"
                 repartition_sink_topics.append(buffer[p:q].decode())
                 p = q
-            if end - p < 1:
+            if p >= end:
                 raise cut("subtopologies", "repartition_source_topics:1", p, end)
             n = buffer[p]
             p += 1
@@ -5243,16 +5300,15 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 raise crowded(n, 9, "subtopologies.repartition_source_topics", p, end)
             repartition_source_topics: list[StreamsGroupTopologyTopicInfo] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies.repartition_source_topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "subtopologies.repartition_source_topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 7 > end:
-                    raise cut("subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 7 > end:
+                    raise cut("subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
                 at = "subtopologies.repartition_source_topics.name"
                 repartition_source_topics_name = buffer[p:q].decode()
                 repartition_source_topics_partitions, repartition_source_topics_replication_factor, n = read_ihB(buffer, q)
@@ -5264,26 +5320,24 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     raise crowded(n, 3, "subtopologies.repartition_source_topics.topic_configs", p, end)
                 repartition_source_topics_topic_configs: list[TopicConfig] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("subtopologies.repartition_source_topics.topic_configs", "key:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "subtopologies.repartition_source_topics.topic_configs.key")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n - 1)
                     at = "subtopologies.repartition_source_topics.topic_configs.key"
                     topic_configs_key = buffer[p:q].decode()
                     n = buffer[q]
                     p = q + 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "subtopologies.repartition_source_topics.topic_configs.value")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n - 1)
                     at = "subtopologies.repartition_source_topics.topic_configs.value"
                     topic_configs_value = buffer[p:q].decode()
                     t = buffer[q]
@@ -5294,7 +5348,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     repartition_source_topics_topic_configs.append(new(TopicConfig, (
                         topic_configs_key, topic_configs_value, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies.repartition_source_topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -5305,7 +5359,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     repartition_source_topics_name, repartition_source_topics_partitions,
                     repartition_source_topics_replication_factor, repartition_source_topics_topic_configs, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("subtopologies", "copartition_groups:1", p, end)
             n = buffer[p]
             p += 1
@@ -5316,7 +5370,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 raise crowded(n, 4, "subtopologies.copartition_groups", p, end)
             copartition_groups: list[CopartitionGroup] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("subtopologies.copartition_groups", "source_topics:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -5324,7 +5378,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     n, p = uvarint_rest(buffer, p, end, n, "subtopologies.copartition_groups.source_topics")
                 n -= 1
                 q = p + n * 2
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("subtopologies.copartition_groups", "source_topics:n source_topic_regex:1", p, end, n * 2 if n > 0 else n)
                 *copartition_groups_source_topics, n = read_int16s_B[n](buffer, p)
                 p = q + 1
@@ -5332,7 +5386,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     n, p = uvarint_rest(buffer, p, end, n, "subtopologies.copartition_groups.source_topic_regex")
                 n -= 1
                 q = p + n * 2
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("subtopologies.copartition_groups", "source_topic_regex:n repartition_source_topics:1", p, end, n * 2 if n > 0 else n)
                 *copartition_groups_source_topic_regex, n = read_int16s_B[n](buffer, p)
                 p = q + 1
@@ -5340,7 +5394,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     n, p = uvarint_rest(buffer, p, end, n, "subtopologies.copartition_groups.repartition_source_topics")
                 n -= 1
                 q = p + n * 2
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("subtopologies.copartition_groups", "repartition_source_topics:n tags:1", p, end, n * 2 if n > 0 else n)
                 *copartition_groups_repartition_source_topics, t = read_int16s_B[n](buffer, p)
                 p = q + 1
@@ -5351,7 +5405,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     copartition_groups_source_topics, copartition_groups_source_topic_regex,
                     copartition_groups_repartition_source_topics, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("subtopologies", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -5362,7 +5416,7 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
                 repartition_source_topics, copartition_groups, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -5383,7 +5437,10 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
     try:
         epoch, subtopologies, unknown_tags = message
         n = len(subtopologies)
-        add(write_iB(epoch, n + 1) if n < 127 else write_i(epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(epoch, n + 1))
+        else:
+            add(write_i(epoch) + uvarint(n + 1))
         for (
             subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
             repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
@@ -5416,7 +5473,10 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.name"))
                 add(body)
                 n = len(topic_configs)
-                add(write_ihB(partitions, replication_factor, n + 1) if n < 127 else write_ih(partitions, replication_factor) + uvarint(n + 1))
+                if n < 127:
+                    add(write_ihB(partitions, replication_factor, n + 1))
+                else:
+                    add(write_ih(partitions, replication_factor) + uvarint(n + 1))
                 for key, value, topic_configs_unknown_tags in topic_configs:
                     body = key.encode()
                     n = len(body)
@@ -5426,14 +5486,8 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.topic_configs.value"))
                     add(body)
-                    if topic_configs_unknown_tags:
-                        add(tag_section(topic_configs_unknown_tags))
-                    else:
-                        add(b"\0")
-                if state_changelog_topics_unknown_tags:
-                    add(tag_section(state_changelog_topics_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
+                add(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
             n = len(repartition_sink_topics)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for text in repartition_sink_topics:
@@ -5453,7 +5507,12 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.name"))
                 add(body)
                 n = len(repartition_source_topics_topic_configs)
-                add(write_ihB(repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1) if n < 127 else write_ih(repartition_source_topics_partitions, repartition_source_topics_replication_factor) + uvarint(n + 1))
+                if n < 127:
+                    add(write_ihB(repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1))
+                else:
+                    add(write_ih(
+                        repartition_source_topics_partitions, repartition_source_topics_replication_factor,
+                    ) + uvarint(n + 1))
                 for (
                     topic_configs_key, topic_configs_value, repartition_source_topics_topic_configs_unknown_tags,
                 ) in repartition_source_topics_topic_configs:
@@ -5465,14 +5524,8 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.topic_configs.value"))
                     add(body)
-                    if repartition_source_topics_topic_configs_unknown_tags:
-                        add(tag_section(repartition_source_topics_topic_configs_unknown_tags))
-                    else:
-                        add(b"\0")
-                if repartition_source_topics_unknown_tags:
-                    add(tag_section(repartition_source_topics_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
+                add(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
             n = len(copartition_groups)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
@@ -5488,18 +5541,9 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 n = len(copartition_groups_repartition_source_topics)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int16s[n](*copartition_groups_repartition_source_topics))
-                if copartition_groups_unknown_tags:
-                    add(tag_section(copartition_groups_unknown_tags))
-                else:
-                    add(b"\0")
-            if subtopologies_unknown_tags:
-                add(tag_section(subtopologies_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(copartition_groups_unknown_tags) if copartition_groups_unknown_tags else b"\0")
+            add(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -39,13 +39,17 @@ def _decode_request_header_1(buffer: Buffer, view: memoryview, p: int, end: int)
             raise cut("", "request_api_key:2 request_api_version:2 correlation_id:4 client_id:2", p, end)
         request_api_key, request_api_version, correlation_id, n = read_hhih(buffer, p)
         p += 10
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q > end:
+                raise cut("", "client_id:n", p, end, n)
+            at = "client_id"
+            client_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            client_id = None
+            q = p
+        else:
             raise negative(n, "client_id", p)
-        q = p + n if n > 0 else p
-        if q > end:
-            raise cut("", "client_id:n", p, end, q - p)
-        at = "client_id"
-        client_id = buffer[p:q].decode() if n >= 0 else None
         p = q
         if p != end:
             raise not_at_end("RequestHeader", p, end)
@@ -82,13 +86,19 @@ def _decode_request_header_2(buffer: Buffer, view: memoryview, p: int, end: int)
             raise cut("", "request_api_key:2 request_api_version:2 correlation_id:4 client_id:2", p, end)
         request_api_key, request_api_version, correlation_id, n = read_hhih(buffer, p)
         p += 10
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q >= end:
+                raise cut("", "client_id:n tags:1", p, end, n)
+            at = "client_id"
+            client_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            client_id = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
+        else:
             raise negative(n, "client_id", p)
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "client_id:n tags:1", p, end, q - p)
-        at = "client_id"
-        client_id = buffer[p:q].decode() if n >= 0 else None
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -114,10 +124,7 @@ def _encode_request_header_2(message: RequestHeader) -> list[Part]:
             n = len(body)
             add(write_hhih(request_api_key, request_api_version, correlation_id, n))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

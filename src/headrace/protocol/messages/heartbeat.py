@@ -119,13 +119,17 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Hea
         member_id = buffer[p:q].decode()
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q > end:
+                raise cut("", "group_instance_id:n", p, end, n)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            group_instance_id = None
+            q = p
+        else:
             raise negative(n, "group_instance_id", p)
-        q = p + n if n > 0 else p
-        if q > end:
-            raise cut("", "group_instance_id:n", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
         p = q
         if p != end:
             raise not_at_end("HeartbeatRequest", p, end)
@@ -166,38 +170,41 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Hea
     """Version 4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "group_id:n generation_id:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "group_id:n generation_id:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         generation_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n tags:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n tags:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -222,7 +229,10 @@ def _encode_request_4(message: HeartbeatRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iB(generation_id, n + 1) if n < 127 else write_i(generation_id) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_iB(generation_id, n + 1))
+        else:
+            add(write_i(generation_id) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -231,10 +241,7 @@ def _encode_request_4(message: HeartbeatRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -122,17 +122,21 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Inc
                 name = buffer[p:q].decode()
                 config_operation, n = read_bh(buffer, q)
                 p = q + 3
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("resources.configs", "value:n", p, end, n)
+                    at = "resources.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    value = None
+                    q = p
+                else:
                     raise negative(n, "resources.configs.value", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("resources.configs", "value:n", p, end, q - p)
-                at = "resources.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 configs.append(new(AlterableConfig, (name, config_operation, value, ())))
             resources.append(new(AlterConfigsResource, (resource_type, resource_name, configs, ())))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "validate_only:1", p, end)
         (validate_only,) = read_t(buffer, p)
         p += 1
@@ -186,7 +190,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Inc
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "resources:1", p, end)
         n = buffer[p]
         p += 1
@@ -203,10 +207,9 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Inc
             p += 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "resources.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("resources", "resource_name:n configs:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("resources", "resource_name:n configs:1", p, end, n - 1)
             at = "resources.resource_name"
             resource_name = buffer[p:q].decode()
             n = buffer[q]
@@ -218,35 +221,39 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Inc
                 raise crowded(n, 4, "resources.configs", p, end)
             configs: list[AlterableConfig] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("resources.configs", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "resources.configs.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 2 > end:
-                    raise cut("resources.configs", "name:n config_operation:1 value:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 2 > end:
+                    raise cut("resources.configs", "name:n config_operation:1 value:1", p, end, n - 1)
                 at = "resources.configs.name"
                 name = buffer[p:q].decode()
                 config_operation, n = read_bB(buffer, q)
                 p = q + 2
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "resources.configs.value")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("resources.configs", "value:n tags:1", p, end, q - p)
-                at = "resources.configs.value"
-                value = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("resources.configs", "value:n tags:1", p, end, n - 1)
+                    at = "resources.configs.value"
+                    value: str | None = buffer[p:q].decode()
+                else:
+                    value = None
+                    q = p
+                    if q >= end:
+                        raise cut("resources.configs", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "resources.configs")
                 configs.append(new(AlterableConfig, (name, config_operation, value, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("resources", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -279,7 +286,10 @@ def _encode_request_1(message: IncrementalAlterConfigsRequest) -> list[Part]:
         for resource_type, resource_name, configs, resources_unknown_tags in resources:
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "resources.resource_name"))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
+            else:
+                add(write_b(resource_type) + text_length(n, "resources.resource_name"))
             add(body)
             n = len(configs)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -293,16 +303,13 @@ def _encode_request_1(message: IncrementalAlterConfigsRequest) -> list[Part]:
                 else:
                     body = value.encode()
                     n = len(body)
-                    add(write_bB(config_operation, n + 1) if n < 127 else write_b(config_operation) + text_length(n, "resources.configs.value"))
+                    if n < 127:
+                        add(write_bB(config_operation, n + 1))
+                    else:
+                        add(write_b(config_operation) + text_length(n, "resources.configs.value"))
                     add(body)
-                if configs_unknown_tags:
-                    add(tag_section(configs_unknown_tags))
-                else:
-                    add(b"\0")
-            if resources_unknown_tags:
-                add(tag_section(resources_unknown_tags))
-            else:
-                add(b"\0")
+                add(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
+            add(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(validate_only) + tag_section(unknown_tags))
         else:
@@ -327,13 +334,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> In
                 raise cut("responses", "error_code:2 error_message:2", p, end)
             error_code, n = read_hh(buffer, p)
             p += 4
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 3 > end:
+                    raise cut("responses", "error_message:n resource_type:1 resource_name:2", p, end, n)
+                at = "responses.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            elif n == -1:
+                error_message = None
+                q = p
+                if q + 3 > end:
+                    raise cut("responses", "resource_type:1 resource_name:2", p, end)
+            else:
                 raise negative(n, "responses.error_message", p)
-            q = p + n if n > 0 else p
-            if q + 3 > end:
-                raise cut("responses", "error_message:n resource_type:1 resource_name:2", p, end, q - p)
-            at = "responses.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
             resource_type, n = read_bh(buffer, q)
             p = q + 3
             q = p + n
@@ -400,20 +413,24 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> In
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("responses", "error_message:n resource_type:1 resource_name:1", p, end, q - p)
-            at = "responses.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 2 > end:
+                    raise cut("responses", "error_message:n resource_type:1 resource_name:1", p, end, n - 1)
+                at = "responses.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q + 2 > end:
+                    raise cut("responses", "resource_type:1 resource_name:1", p, end)
             resource_type, n = read_bB(buffer, q)
             p = q + 2
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("responses", "resource_name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("responses", "resource_name:n tags:1", p, end, n - 1)
             at = "responses.resource_name"
             resource_name = buffer[p:q].decode()
             t = buffer[q]
@@ -422,7 +439,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> In
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(AlterConfigsResourceResponse, (error_code, error_message, resource_type, resource_name, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -443,27 +460,30 @@ def _encode_response_1(message: IncrementalAlterConfigsResponse) -> list[Part]:
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, resource_type, resource_name, responses_unknown_tags in responses:
             if error_message is None:
                 add(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "responses.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "responses.error_message"))
                 add(body)
             body = resource_name.encode()
             n = len(body)
-            add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "responses.resource_name"))
-            add(body)
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
+            if n < 127:
+                add(write_bB(resource_type, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_b(resource_type) + text_length(n, "responses.resource_name"))
+            add(body)
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -71,13 +71,19 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
             raise cut("", "transactional_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "transactional_id:n transaction_timeout_ms:4", p, end, n)
+            at = "transactional_id"
+            transactional_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            transactional_id = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "transaction_timeout_ms:4", p, end)
+        else:
             raise negative(n, "transactional_id", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "transactional_id:n transaction_timeout_ms:4", p, end, q - p)
-        at = "transactional_id"
-        transactional_id = buffer[p:q].decode() if n >= 0 else None
         (transaction_timeout_ms,) = read_i(buffer, q)
         p = q + 4
         if p != end:
@@ -122,18 +128,23 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "transactional_id:n transaction_timeout_ms:4 tags:1", p, end, q - p)
-        at = "transactional_id"
-        transactional_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "transactional_id:n transaction_timeout_ms:4 tags:1", p, end, n - 1)
+            at = "transactional_id"
+            transactional_id: str | None = buffer[p:q].decode()
+        else:
+            transactional_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "transaction_timeout_ms:4 tags:1", p, end)
         transaction_timeout_ms, t = read_iB(buffer, q)
         p = q + 5
         tags = ()
@@ -182,18 +193,23 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
     """Versions 3-5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 15 > end:
-            raise cut("", "transactional_id:n transaction_timeout_ms:4 producer_id:8 producer_epoch:2 tags:1", p, end, q - p)
-        at = "transactional_id"
-        transactional_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 15 > end:
+                raise cut("", "transactional_id:n transaction_timeout_ms:4 producer_id:8 producer_epoch:2 tags:1", p, end, n - 1)
+            at = "transactional_id"
+            transactional_id: str | None = buffer[p:q].decode()
+        else:
+            transactional_id = None
+            q = p
+            if q + 15 > end:
+                raise cut("", "transaction_timeout_ms:4 producer_id:8 producer_epoch:2 tags:1", p, end)
         transaction_timeout_ms, producer_id, producer_epoch, t = read_iqhB(buffer, q)
         p = q + 15
         tags = ()
@@ -240,18 +256,23 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
     """Version 6."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 17 > end:
-            raise cut("", "transactional_id:n transaction_timeout_ms:4 producer_id:8 producer_epoch:2 enable_2pc:1 keep_prepared_txn:1 tags:1", p, end, q - p)
-        at = "transactional_id"
-        transactional_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 17 > end:
+                raise cut("", "transactional_id:n transaction_timeout_ms:4 producer_id:8 producer_epoch:2 enable_2pc:1 keep_prepared_txn:1 tags:1", p, end, n - 1)
+            at = "transactional_id"
+            transactional_id: str | None = buffer[p:q].decode()
+        else:
+            transactional_id = None
+            q = p
+            if q + 17 > end:
+                raise cut("", "transaction_timeout_ms:4 producer_id:8 producer_epoch:2 enable_2pc:1 keep_prepared_txn:1 tags:1", p, end)
         transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn, t = read_iqhttB(buffer, q)
         p = q + 17
         tags = ()
@@ -282,7 +303,9 @@ def _encode_request_6(message: InitProducerIdRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
             add(body)
         if unknown_tags:
-            add(write_iqhtt(transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn) + tag_section(unknown_tags))
+            add(write_iqhtt(
+                transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn,
+            ) + tag_section(unknown_tags))
         else:
             add(write_iqhttx(transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn))
     except UNENCODABLE as error:
@@ -387,9 +410,13 @@ def _encode_response_6(message: InitProducerIdResponse) -> list[Part]:
             unknown_tags,
         ) = message
         if unknown_tags:
-            add(write_ihqhqh(throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id, ongoing_txn_producer_epoch) + tag_section(unknown_tags))
+            add(write_ihqhqh(
+                throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id, ongoing_txn_producer_epoch,
+            ) + tag_section(unknown_tags))
         else:
-            add(write_ihqhqhx(throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id, ongoing_txn_producer_epoch))
+            add(write_ihqhqhx(
+                throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id, ongoing_txn_producer_epoch,
+            ))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

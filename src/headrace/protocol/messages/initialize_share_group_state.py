@@ -79,16 +79,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -125,7 +124,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(PartitionData, (partition, state_epoch, start_offset, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -133,7 +132,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(InitializeStateData, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -163,20 +162,17 @@ def _encode_request_0(message: InitializeShareGroupStateRequest) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition, state_epoch, start_offset, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     add(write_iiq(partition, state_epoch, start_offset) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iiqx(partition, state_epoch, start_offset))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -186,7 +182,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> In
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "results:1", p, end)
         n = buffer[p]
         p += 1
@@ -214,19 +210,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> In
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("results.partitions", "error_message:n tags:1", p, end, q - p)
-                at = "results.partitions.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("results.partitions", "error_message:n tags:1", p, end, n - 1)
+                    at = "results.partitions.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("results.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "results.partitions")
                 partitions.append(new(PartitionResult, (partition, error_code, error_message, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -234,7 +235,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> In
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(InitializeStateResult, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -260,27 +261,24 @@ def _encode_response_0(message: InitializeShareGroupStateResponse) -> list[Part]
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition, error_code, error_message, partitions_unknown_tags in partitions:
                 if error_message is None:
                     add(write_ihx(partition, error_code))
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition, error_code, n + 1) if n < 127 else write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition, error_code, n + 1))
+                    else:
+                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
                     add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

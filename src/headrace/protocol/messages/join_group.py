@@ -308,13 +308,19 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
         member_id = buffer[p:q].decode()
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 2 > end:
+                raise cut("", "group_instance_id:n protocol_type:2", p, end, n)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            group_instance_id = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "protocol_type:2", p, end)
+        else:
             raise negative(n, "group_instance_id", p)
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "group_instance_id:n protocol_type:2", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_h(buffer, q)
         p = q + 2
         q = p + n
@@ -406,46 +412,48 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
     """Versions 6-7."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 9 > end:
-            raise cut("", "group_id:n session_timeout_ms:4 rebalance_timeout_ms:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 9 > end:
+            raise cut("", "group_id:n session_timeout_ms:4 rebalance_timeout_ms:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         session_timeout_ms, rebalance_timeout_ms, n = read_iiB(buffer, q)
         p = q + 9
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n protocol_type:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n protocol_type:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "protocol_type:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_type")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "protocol_type:n protocols:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "protocol_type:n protocols:1", p, end, n - 1)
         at = "protocol_type"
         protocol_type = buffer[p:q].decode()
         n = buffer[q]
@@ -457,26 +465,24 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
             raise crowded(n, 3, "protocols", p, end)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("protocols", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "protocols.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("protocols", "name:n metadata:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("protocols", "name:n metadata:1", p, end, n - 1)
             at = "protocols.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "protocols.metadata")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("protocols", "metadata:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("protocols", "metadata:n tags:1", p, end, n - 1)
             metadata = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -484,7 +490,7 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
             if t:
                 tags, p = read_tags(buffer, p, end, t, "protocols")
             protocols.append(new(JoinGroupRequestProtocol, (name, metadata, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -516,7 +522,10 @@ def _encode_request_6(message: JoinGroupRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1) if n < 127 else write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1))
+        else:
+            add(write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -539,14 +548,8 @@ def _encode_request_6(message: JoinGroupRequest) -> list[Part]:
             n = len(metadata)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(metadata)
-            if protocols_unknown_tags:
-                add(tag_section(protocols_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(protocols_unknown_tags) if protocols_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -556,46 +559,48 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
     """Versions 8-9."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 9 > end:
-            raise cut("", "group_id:n session_timeout_ms:4 rebalance_timeout_ms:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 9 > end:
+            raise cut("", "group_id:n session_timeout_ms:4 rebalance_timeout_ms:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         session_timeout_ms, rebalance_timeout_ms, n = read_iiB(buffer, q)
         p = q + 9
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n protocol_type:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n protocol_type:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "protocol_type:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_type")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "protocol_type:n protocols:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "protocol_type:n protocols:1", p, end, n - 1)
         at = "protocol_type"
         protocol_type = buffer[p:q].decode()
         n = buffer[q]
@@ -607,26 +612,24 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
             raise crowded(n, 3, "protocols", p, end)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("protocols", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "protocols.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("protocols", "name:n metadata:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("protocols", "name:n metadata:1", p, end, n - 1)
             at = "protocols.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "protocols.metadata")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("protocols", "metadata:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("protocols", "metadata:n tags:1", p, end, n - 1)
             metadata = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -634,18 +637,23 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
             if t:
                 tags, p = read_tags(buffer, p, end, t, "protocols")
             protocols.append(new(JoinGroupRequestProtocol, (name, metadata, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "reason:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "reason")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "reason:n tags:1", p, end, q - p)
-        at = "reason"
-        reason = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "reason:n tags:1", p, end, n - 1)
+            at = "reason"
+            reason: str | None = buffer[p:q].decode()
+        else:
+            reason = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -676,7 +684,10 @@ def _encode_request_8(message: JoinGroupRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1) if n < 127 else write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1))
+        else:
+            add(write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -699,10 +710,7 @@ def _encode_request_8(message: JoinGroupRequest) -> list[Part]:
             n = len(metadata)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(metadata)
-            if protocols_unknown_tags:
-                add(tag_section(protocols_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(protocols_unknown_tags) if protocols_unknown_tags else b"\0")
         if reason is None:
             add(b"\0")
         else:
@@ -710,10 +718,7 @@ def _encode_request_8(message: JoinGroupRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "reason"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -966,13 +971,19 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
             members_member_id = buffer[p:q].decode()
             (n,) = read_h(buffer, q)
             p = q + 2
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 4 > end:
+                    raise cut("members", "group_instance_id:n metadata:4", p, end, n)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            elif n == -1:
+                group_instance_id = None
+                q = p
+                if q + 4 > end:
+                    raise cut("members", "metadata:4", p, end)
+            else:
                 raise negative(n, "members.group_instance_id", p)
-            q = p + n if n > 0 else p
-            if q + 4 > end:
-                raise cut("members", "group_instance_id:n metadata:4", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
             (n,) = read_i(buffer, q)
             p = q + 4
             q = p + n
@@ -1051,30 +1062,27 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
         p += 11
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "protocol_name:n leader:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "protocol_name:n leader:1", p, end, n - 1)
         at = "protocol_name"
         protocol_name = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "leader")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "leader:n member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "leader:n member_id:1", p, end, n - 1)
         at = "leader"
         leader = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n members:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n members:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
@@ -1086,36 +1094,39 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
             raise crowded(n, 4, "members", p, end)
         members: list[JoinGroupResponseMember] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("members", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "member_id:n group_instance_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "member_id:n group_instance_id:1", p, end, n - 1)
             at = "members.member_id"
             members_member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.group_instance_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("members", "group_instance_id:n metadata:1", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("members", "group_instance_id:n metadata:1", p, end, n - 1)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            else:
+                group_instance_id = None
+                q = p
+                if q >= end:
+                    raise cut("members", "metadata:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "members.metadata")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "metadata:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "metadata:n tags:1", p, end, n - 1)
             metadata = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -1123,7 +1134,7 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
             if t:
                 tags, p = read_tags(buffer, p, end, t, "members")
             members.append(new(JoinGroupResponseMember, (members_member_id, group_instance_id, metadata, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1154,7 +1165,10 @@ def _encode_response_6(message: JoinGroupResponse) -> list[Part]:
             raise null("protocol_name", "version 6")
         body = protocol_name.encode()
         n = len(body)
-        add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1) if n < 127 else write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_name"))
+        if n < 127:
+            add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
+        else:
+            add(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_name"))
         add(body)
         body = leader.encode()
         n = len(body)
@@ -1181,14 +1195,8 @@ def _encode_response_6(message: JoinGroupResponse) -> list[Part]:
             n = len(metadata)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(metadata)
-            if members_unknown_tags:
-                add(tag_section(members_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1204,40 +1212,48 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
         p += 11
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_type")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_type:n protocol_name:1", p, end, q - p)
-        at = "protocol_type"
-        protocol_type = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_type:n protocol_name:1", p, end, n - 1)
+            at = "protocol_type"
+            protocol_type: str | None = buffer[p:q].decode()
+        else:
+            protocol_type = None
+            q = p
+            if q >= end:
+                raise cut("", "protocol_name:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_name")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_name:n leader:1", p, end, q - p)
-        at = "protocol_name"
-        protocol_name = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_name:n leader:1", p, end, n - 1)
+            at = "protocol_name"
+            protocol_name: str | None = buffer[p:q].decode()
+        else:
+            protocol_name = None
+            q = p
+            if q >= end:
+                raise cut("", "leader:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "leader")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "leader:n member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "leader:n member_id:1", p, end, n - 1)
         at = "leader"
         leader = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n members:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n members:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
@@ -1249,36 +1265,39 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
             raise crowded(n, 4, "members", p, end)
         members: list[JoinGroupResponseMember] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("members", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "member_id:n group_instance_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "member_id:n group_instance_id:1", p, end, n - 1)
             at = "members.member_id"
             members_member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.group_instance_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("members", "group_instance_id:n metadata:1", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("members", "group_instance_id:n metadata:1", p, end, n - 1)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            else:
+                group_instance_id = None
+                q = p
+                if q >= end:
+                    raise cut("members", "metadata:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "members.metadata")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "metadata:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "metadata:n tags:1", p, end, n - 1)
             metadata = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -1286,7 +1305,7 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
             if t:
                 tags, p = read_tags(buffer, p, end, t, "members")
             members.append(new(JoinGroupResponseMember, (members_member_id, group_instance_id, metadata, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1318,7 +1337,10 @@ def _encode_response_7(message: JoinGroupResponse) -> list[Part]:
         else:
             body = protocol_type.encode()
             n = len(body)
-            add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1) if n < 127 else write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
+            if n < 127:
+                add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
+            else:
+                add(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
             add(body)
         if protocol_name is None:
             add(b"\0")
@@ -1352,14 +1374,8 @@ def _encode_response_7(message: JoinGroupResponse) -> list[Part]:
             n = len(metadata)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(metadata)
-            if members_unknown_tags:
-                add(tag_section(members_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1375,40 +1391,48 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
         p += 11
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_type")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_type:n protocol_name:1", p, end, q - p)
-        at = "protocol_type"
-        protocol_type = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_type:n protocol_name:1", p, end, n - 1)
+            at = "protocol_type"
+            protocol_type: str | None = buffer[p:q].decode()
+        else:
+            protocol_type = None
+            q = p
+            if q >= end:
+                raise cut("", "protocol_name:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_name")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_name:n leader:1", p, end, q - p)
-        at = "protocol_name"
-        protocol_name = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_name:n leader:1", p, end, n - 1)
+            at = "protocol_name"
+            protocol_name: str | None = buffer[p:q].decode()
+        else:
+            protocol_name = None
+            q = p
+            if q >= end:
+                raise cut("", "leader:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "leader")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 2 > end:
-            raise cut("", "leader:n skip_assignment:1 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 2 > end:
+            raise cut("", "leader:n skip_assignment:1 member_id:1", p, end, n - 1)
         at = "leader"
         leader = buffer[p:q].decode()
         skip_assignment, n = read_tB(buffer, q)
         p = q + 2
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n members:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n members:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
@@ -1420,36 +1444,39 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
             raise crowded(n, 4, "members", p, end)
         members: list[JoinGroupResponseMember] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("members", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "member_id:n group_instance_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "member_id:n group_instance_id:1", p, end, n - 1)
             at = "members.member_id"
             members_member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.group_instance_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("members", "group_instance_id:n metadata:1", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("members", "group_instance_id:n metadata:1", p, end, n - 1)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            else:
+                group_instance_id = None
+                q = p
+                if q >= end:
+                    raise cut("members", "metadata:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "members.metadata")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "metadata:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "metadata:n tags:1", p, end, n - 1)
             metadata = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -1457,7 +1484,7 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
             if t:
                 tags, p = read_tags(buffer, p, end, t, "members")
             members.append(new(JoinGroupResponseMember, (members_member_id, group_instance_id, metadata, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1488,7 +1515,10 @@ def _encode_response_9(message: JoinGroupResponse) -> list[Part]:
         else:
             body = protocol_type.encode()
             n = len(body)
-            add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1) if n < 127 else write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
+            if n < 127:
+                add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
+            else:
+                add(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
             add(body)
         if protocol_name is None:
             add(b"\0")
@@ -1503,7 +1533,10 @@ def _encode_response_9(message: JoinGroupResponse) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_tB(skip_assignment, n + 1) if n < 127 else write_t(skip_assignment) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_tB(skip_assignment, n + 1))
+        else:
+            add(write_t(skip_assignment) + text_length(n, "member_id"))
         add(body)
         n = len(members)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -1522,14 +1555,8 @@ def _encode_response_9(message: JoinGroupResponse) -> list[Part]:
             n = len(metadata)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(metadata)
-            if members_unknown_tags:
-                add(tag_section(members_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -147,13 +147,17 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
             member_id = buffer[p:q].decode()
             (n,) = read_h(buffer, q)
             p = q + 2
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("members", "group_instance_id:n", p, end, n)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            elif n == -1:
+                group_instance_id = None
+                q = p
+            else:
                 raise negative(n, "members.group_instance_id", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("members", "group_instance_id:n", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
             p = q
             members.append(new(MemberIdentity, (member_id, group_instance_id, None, ())))
         if p != end:
@@ -202,16 +206,15 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
     """Version 4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n members:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n members:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -223,35 +226,39 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
             raise crowded(n, 3, "members", p, end)
         members: list[MemberIdentity] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("members", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "member_id:n group_instance_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "member_id:n group_instance_id:1", p, end, n - 1)
             at = "members.member_id"
             member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.group_instance_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("members", "group_instance_id:n tags:1", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("members", "group_instance_id:n tags:1", p, end, n - 1)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            else:
+                group_instance_id = None
+                q = p
+                if q >= end:
+                    raise cut("members", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "members")
             members.append(new(MemberIdentity, (member_id, group_instance_id, None, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -291,14 +298,8 @@ def _encode_request_4(message: LeaveGroupRequest) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
                 add(body)
-            if members_unknown_tags:
-                add(tag_section(members_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -308,16 +309,15 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
     """Version 5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n members:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n members:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -329,45 +329,54 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
             raise crowded(n, 4, "members", p, end)
         members: list[MemberIdentity] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("members", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "member_id:n group_instance_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "member_id:n group_instance_id:1", p, end, n - 1)
             at = "members.member_id"
             member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.group_instance_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("members", "group_instance_id:n reason:1", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("members", "group_instance_id:n reason:1", p, end, n - 1)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            else:
+                group_instance_id = None
+                q = p
+                if q >= end:
+                    raise cut("members", "reason:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.reason")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("members", "reason:n tags:1", p, end, q - p)
-            at = "members.reason"
-            reason = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("members", "reason:n tags:1", p, end, n - 1)
+                at = "members.reason"
+                reason: str | None = buffer[p:q].decode()
+            else:
+                reason = None
+                q = p
+                if q >= end:
+                    raise cut("members", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "members")
             members.append(new(MemberIdentity, (member_id, group_instance_id, reason, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -414,14 +423,8 @@ def _encode_request_5(message: LeaveGroupRequest) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.reason"))
                 add(body)
-            if members_unknown_tags:
-                add(tag_section(members_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -503,13 +506,19 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Le
             member_id = buffer[p:q].decode()
             (n,) = read_h(buffer, q)
             p = q + 2
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q + 2 > end:
+                    raise cut("members", "group_instance_id:n error_code:2", p, end, n)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            elif n == -1:
+                group_instance_id = None
+                q = p
+                if q + 2 > end:
+                    raise cut("members", "error_code:2", p, end)
+            else:
                 raise negative(n, "members.group_instance_id", p)
-            q = p + n if n > 0 else p
-            if q + 2 > end:
-                raise cut("members", "group_instance_id:n error_code:2", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
             (members_error_code,) = read_h(buffer, q)
             p = q + 2
             members.append(new(MemberResponse, (member_id, group_instance_id, members_error_code, ())))
@@ -565,35 +574,39 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Le
             raise crowded(n, 5, "members", p, end)
         members: list[MemberResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("members", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("members", "member_id:n group_instance_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("members", "member_id:n group_instance_id:1", p, end, n - 1)
             at = "members.member_id"
             member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "members.group_instance_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 3 > end:
-                raise cut("members", "group_instance_id:n error_code:2 tags:1", p, end, q - p)
-            at = "members.group_instance_id"
-            group_instance_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 3 > end:
+                    raise cut("members", "group_instance_id:n error_code:2 tags:1", p, end, n - 1)
+                at = "members.group_instance_id"
+                group_instance_id: str | None = buffer[p:q].decode()
+            else:
+                group_instance_id = None
+                q = p
+                if q + 3 > end:
+                    raise cut("members", "error_code:2 tags:1", p, end)
             members_error_code, t = read_hB(buffer, q)
             p = q + 3
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "members")
             members.append(new(MemberResponse, (member_id, group_instance_id, members_error_code, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -614,7 +627,10 @@ def _encode_response_4(message: LeaveGroupResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, members, unknown_tags = message
         n = len(members)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for member_id, group_instance_id, members_error_code, members_unknown_tags in members:
             body = member_id.encode()
             n = len(body)
@@ -631,10 +647,7 @@ def _encode_response_4(message: LeaveGroupResponse) -> list[Part]:
                 add(write_h(members_error_code) + tag_section(members_unknown_tags))
             else:
                 add(write_hx(members_error_code))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -57,7 +57,7 @@ class ListConfigResourcesResponse(NamedTuple):
 def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> ListConfigResourcesRequest:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -77,10 +77,7 @@ def _encode_request_0(message: ListConfigResourcesRequest) -> list[Part]:
         resource_types, unknown_tags = message
         if resource_types:
             raise absent("resource_types", "version 0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -89,7 +86,7 @@ def _encode_request_0(message: ListConfigResourcesRequest) -> list[Part]:
 def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> ListConfigResourcesRequest:
     """Version 1."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "resource_types:1", p, end)
     n = buffer[p]
     p += 1
@@ -97,7 +94,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
         n, p = uvarint_rest(buffer, p, end, n, "resource_types")
     n -= 1
     q = p + n
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "resource_types:n tags:1", p, end, n)
     *resource_types, t = read_int8s_B[n](buffer, p)
     p = q + 1
@@ -118,10 +115,7 @@ def _encode_request_1(message: ListConfigResourcesRequest) -> list[Part]:
         n = len(resource_types)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_int8s[n](*resource_types))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -142,16 +136,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 2, "config_resources", p, end)
         config_resources: list[ConfigResource] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("config_resources", "resource_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "config_resources.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("config_resources", "resource_name:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("config_resources", "resource_name:n tags:1", p, end, n - 1)
             at = "config_resources.resource_name"
             resource_name = buffer[p:q].decode()
             t = buffer[q]
@@ -160,7 +153,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "config_resources")
             config_resources.append(new(ConfigResource, (resource_name, 16, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -181,20 +174,17 @@ def _encode_response_0(message: ListConfigResourcesResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, config_resources, unknown_tags = message
         n = len(config_resources)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for resource_name, resource_type, config_resources_unknown_tags in config_resources:
             body = resource_name.encode()
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "config_resources.resource_name"))
             add(body)
-            if config_resources_unknown_tags:
-                add(tag_section(config_resources_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(config_resources_unknown_tags) if config_resources_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -215,16 +205,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 3, "config_resources", p, end)
         config_resources: list[ConfigResource] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("config_resources", "resource_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "config_resources.resource_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 2 > end:
-                raise cut("config_resources", "resource_name:n resource_type:1 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 2 > end:
+                raise cut("config_resources", "resource_name:n resource_type:1 tags:1", p, end, n - 1)
             at = "config_resources.resource_name"
             resource_name = buffer[p:q].decode()
             resource_type, t = read_bB(buffer, q)
@@ -233,7 +222,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "config_resources")
             config_resources.append(new(ConfigResource, (resource_name, resource_type, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -254,7 +243,10 @@ def _encode_response_1(message: ListConfigResourcesResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, config_resources, unknown_tags = message
         n = len(config_resources)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for resource_name, resource_type, config_resources_unknown_tags in config_resources:
             body = resource_name.encode()
             n = len(body)
@@ -264,10 +256,7 @@ def _encode_response_1(message: ListConfigResourcesResponse) -> list[Part]:
                 add(write_b(resource_type) + tag_section(config_resources_unknown_tags))
             else:
                 add(write_bx(resource_type))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -84,7 +84,7 @@ def _encode_request_0(message: ListGroupsRequest) -> list[Part]:
 def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> ListGroupsRequest:
     """Version 3."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -106,10 +106,7 @@ def _encode_request_3(message: ListGroupsRequest) -> list[Part]:
             raise absent("states_filter", "version 3")
         if types_filter:
             raise absent("types_filter", "version 3")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -119,7 +116,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
     """Version 4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "states_filter:1", p, end)
         n = buffer[p]
         p += 1
@@ -130,7 +127,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise crowded(n, 1, "states_filter", p, end)
         states_filter: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "states_filter:1", p, end)
             n = buffer[p]
             p += 1
@@ -143,7 +140,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             at = "states_filter"
             states_filter.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -172,10 +169,7 @@ def _encode_request_4(message: ListGroupsRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "states_filter"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -185,7 +179,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
     """Version 5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "states_filter:1", p, end)
         n = buffer[p]
         p += 1
@@ -196,7 +190,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise crowded(n, 1, "states_filter", p, end)
         states_filter: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "states_filter:1", p, end)
             n = buffer[p]
             p += 1
@@ -209,7 +203,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             at = "states_filter"
             states_filter.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "types_filter:1", p, end)
         n = buffer[p]
         p += 1
@@ -220,7 +214,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise crowded(n, 1, "types_filter", p, end)
         types_filter: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "types_filter:1", p, end)
             n = buffer[p]
             p += 1
@@ -233,7 +227,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             at = "types_filter"
             types_filter.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -267,10 +261,7 @@ def _encode_request_5(message: ListGroupsRequest) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "types_filter"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -415,26 +406,24 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 3, "groups", p, end)
         groups: list[ListedGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n protocol_type:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n protocol_type:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.protocol_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "protocol_type:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "protocol_type:n tags:1", p, end, n - 1)
             at = "groups.protocol_type"
             protocol_type = buffer[p:q].decode()
             t = buffer[q]
@@ -443,7 +432,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(ListedGroup, (group_id, protocol_type, "", "", tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -464,7 +453,10 @@ def _encode_response_3(message: ListGroupsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         n = len(groups)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
@@ -474,14 +466,8 @@ def _encode_response_3(message: ListGroupsResponse) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
             add(body)
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -502,36 +488,33 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 4, "groups", p, end)
         groups: list[ListedGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n protocol_type:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n protocol_type:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.protocol_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "protocol_type:n group_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "protocol_type:n group_state:1", p, end, n - 1)
             at = "groups.protocol_type"
             protocol_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_state:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_state:n tags:1", p, end, n - 1)
             at = "groups.group_state"
             group_state = buffer[p:q].decode()
             t = buffer[q]
@@ -540,7 +523,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(ListedGroup, (group_id, protocol_type, group_state, "", tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -561,7 +544,10 @@ def _encode_response_4(message: ListGroupsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         n = len(groups)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
@@ -575,14 +561,8 @@ def _encode_response_4(message: ListGroupsResponse) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
             add(body)
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -603,46 +583,42 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 5, "groups", p, end)
         groups: list[ListedGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n protocol_type:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n protocol_type:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.protocol_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "protocol_type:n group_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "protocol_type:n group_state:1", p, end, n - 1)
             at = "groups.protocol_type"
             protocol_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_state:n group_type:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_state:n group_type:1", p, end, n - 1)
             at = "groups.group_state"
             group_state = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_type:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_type:n tags:1", p, end, n - 1)
             at = "groups.group_type"
             group_type = buffer[p:q].decode()
             t = buffer[q]
@@ -651,7 +627,7 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(ListedGroup, (group_id, protocol_type, group_state, group_type, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -672,7 +648,10 @@ def _encode_response_5(message: ListGroupsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         n = len(groups)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
@@ -690,14 +669,8 @@ def _encode_response_5(message: ListGroupsResponse) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_type"))
             add(body)
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -309,16 +309,15 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise crowded(n, 3, "topics", p, end)
         topics: list[ListOffsetsTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -344,7 +343,7 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(ListOffsetsPartition, (partition_index, current_leader_epoch, timestamp, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -352,7 +351,7 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ListOffsetsTopic, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -373,7 +372,10 @@ def _encode_request_6(message: ListOffsetsRequest) -> list[Part]:
     try:
         replica_id, isolation_level, topics, timeout_ms, unknown_tags = message
         n = len(topics)
-        add(write_ibB(replica_id, isolation_level, n + 1) if n < 127 else write_ib(replica_id, isolation_level) + uvarint(n + 1))
+        if n < 127:
+            add(write_ibB(replica_id, isolation_level, n + 1))
+        else:
+            add(write_ib(replica_id, isolation_level) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -386,14 +388,8 @@ def _encode_request_6(message: ListOffsetsRequest) -> list[Part]:
                     add(write_iiq(partition_index, current_leader_epoch, timestamp) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iiqx(partition_index, current_leader_epoch, timestamp))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -414,16 +410,15 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 3, "topics", p, end)
         topics: list[ListOffsetsTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -449,7 +444,7 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(ListOffsetsPartition, (partition_index, current_leader_epoch, timestamp, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -478,7 +473,10 @@ def _encode_request_10(message: ListOffsetsRequest) -> list[Part]:
     try:
         replica_id, isolation_level, topics, timeout_ms, unknown_tags = message
         n = len(topics)
-        add(write_ibB(replica_id, isolation_level, n + 1) if n < 127 else write_ib(replica_id, isolation_level) + uvarint(n + 1))
+        if n < 127:
+            add(write_ibB(replica_id, isolation_level, n + 1))
+        else:
+            add(write_ib(replica_id, isolation_level) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -491,10 +489,7 @@ def _encode_request_10(message: ListOffsetsRequest) -> list[Part]:
                     add(write_iiq(partition_index, current_leader_epoch, timestamp) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iiqx(partition_index, current_leader_epoch, timestamp))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
@@ -720,16 +715,15 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 3, "topics", p, end)
         topics: list[ListOffsetsTopicResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -759,7 +753,7 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
                     partitions.append(new(ListOffsetsPartitionResponse, (
                         partition_index, error_code, timestamp, offset, leader_epoch, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -767,7 +761,7 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ListOffsetsTopicResponse, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -788,7 +782,10 @@ def _encode_response_6(message: ListOffsetsResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -798,17 +795,13 @@ def _encode_response_6(message: ListOffsetsResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihqqi(partition_index, error_code, timestamp, offset, leader_epoch) + tag_section(partitions_unknown_tags))
+                    add(write_ihqqi(
+                        partition_index, error_code, timestamp, offset, leader_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihqqix(partition_index, error_code, timestamp, offset, leader_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

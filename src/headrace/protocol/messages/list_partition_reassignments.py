@@ -79,25 +79,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise cut("", "timeout_ms:4 topics:1", p, end)
         timeout_ms, n = read_iB(buffer, p)
         p += 5
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topics")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "topics", p, end)
         topics: list[ListPartitionReassignmentsTopics] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "topics", p, end)
             topics = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics", "name:n partition_indexes:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics", "name:n partition_indexes:1", p, end, n - 1)
                 at = "topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -106,7 +105,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partition_indexes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partition_indexes, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -114,7 +113,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics")
                 topics.append(new(ListPartitionReassignmentsTopics, (name, partition_indexes, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -138,7 +137,10 @@ def _encode_request_0(message: ListPartitionReassignmentsRequest) -> list[Part]:
             add(write_ix(timeout_ms))
         else:
             n = len(topics)
-            add(write_iB(timeout_ms, n + 1) if n < 127 else write_i(timeout_ms) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(timeout_ms, n + 1))
+            else:
+                add(write_i(timeout_ms) + uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
@@ -147,14 +149,8 @@ def _encode_request_0(message: ListPartitionReassignmentsRequest) -> list[Part]:
                 n = len(partition_indexes)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partition_indexes))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -170,12 +166,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n topics:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n topics:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "topics:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -185,16 +186,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 3, "topics", p, end)
         topics: list[OngoingTopicReassignment] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -214,7 +214,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "replicas:n adding_replicas:1", p, end, n * 4 if n > 0 else n)
                 *replicas, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -222,7 +222,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.adding_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "adding_replicas:n removing_replicas:1", p, end, n * 4 if n > 0 else n)
                 *adding_replicas, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -230,7 +230,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.removing_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "removing_replicas:n tags:1", p, end, n * 4 if n > 0 else n)
                 *removing_replicas, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -240,7 +240,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
                 partitions.append(new(OngoingPartitionReassignment, (
                     partition_index, replicas, adding_replicas, removing_replicas, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -248,7 +248,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(OngoingTopicReassignment, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -273,7 +273,10 @@ def _encode_response_0(message: ListPartitionReassignmentsResponse) -> list[Part
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(topics)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -286,7 +289,10 @@ def _encode_response_0(message: ListPartitionReassignmentsResponse) -> list[Part
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, replicas, adding_replicas, removing_replicas, partitions_unknown_tags in partitions:
                 n = len(replicas)
-                add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(partition_index, n + 1))
+                else:
+                    add(write_i(partition_index) + uvarint(n + 1))
                 add(write_int32s[n](*replicas))
                 n = len(adding_replicas)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -294,18 +300,9 @@ def _encode_response_0(message: ListPartitionReassignmentsResponse) -> list[Part
                 n = len(removing_replicas)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*removing_replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -65,7 +65,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "state_filters:1", p, end)
         n = buffer[p]
         p += 1
@@ -76,7 +76,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise crowded(n, 1, "state_filters", p, end)
         state_filters: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "state_filters:1", p, end)
             n = buffer[p]
             p += 1
@@ -89,7 +89,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             at = "state_filters"
             state_filters.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "producer_id_filters:1", p, end)
         n = buffer[p]
         p += 1
@@ -97,7 +97,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             n, p = uvarint_rest(buffer, p, end, n, "producer_id_filters")
         n -= 1
         q = p + n * 8
-        if n < 0 or q + 1 > end:
+        if n < 0 or q >= end:
             raise cut("", "producer_id_filters:n tags:1", p, end, n * 8 if n > 0 else n)
         *producer_id_filters, t = read_int64s_B[n](buffer, p)
         p = q + 1
@@ -131,10 +131,7 @@ def _encode_request_0(message: ListTransactionsRequest) -> list[Part]:
         n = len(producer_id_filters)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_int64s[n](*producer_id_filters))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -144,7 +141,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "state_filters:1", p, end)
         n = buffer[p]
         p += 1
@@ -155,7 +152,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise crowded(n, 1, "state_filters", p, end)
         state_filters: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "state_filters:1", p, end)
             n = buffer[p]
             p += 1
@@ -168,7 +165,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             at = "state_filters"
             state_filters.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "producer_id_filters:1", p, end)
         n = buffer[p]
         p += 1
@@ -222,7 +219,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "state_filters:1", p, end)
         n = buffer[p]
         p += 1
@@ -233,7 +230,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             raise crowded(n, 1, "state_filters", p, end)
         state_filters: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "state_filters:1", p, end)
             n = buffer[p]
             p += 1
@@ -246,7 +243,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             at = "state_filters"
             state_filters.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "producer_id_filters:1", p, end)
         n = buffer[p]
         p += 1
@@ -261,12 +258,17 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
         p = q + 9
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id_pattern")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "transactional_id_pattern:n tags:1", p, end, q - p)
-        at = "transactional_id_pattern"
-        transactional_id_pattern = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "transactional_id_pattern:n tags:1", p, end, n - 1)
+            at = "transactional_id_pattern"
+            transactional_id_pattern: str | None = buffer[p:q].decode()
+        else:
+            transactional_id_pattern = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -302,12 +304,12 @@ def _encode_request_2(message: ListTransactionsRequest) -> list[Part]:
         else:
             body = transactional_id_pattern.encode()
             n = len(body)
-            add(write_qB(duration_filter, n + 1) if n < 127 else write_q(duration_filter) + text_length(n, "transactional_id_pattern"))
+            if n < 127:
+                add(write_qB(duration_filter, n + 1))
+            else:
+                add(write_q(duration_filter) + text_length(n, "transactional_id_pattern"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -328,7 +330,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 1, "unknown_state_filters", p, end)
         unknown_state_filters: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "unknown_state_filters:1", p, end)
             n = buffer[p]
             p += 1
@@ -341,7 +343,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             at = "unknown_state_filters"
             unknown_state_filters.append(buffer[p:q].decode())
             p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transaction_states:1", p, end)
         n = buffer[p]
         p += 1
@@ -352,26 +354,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             raise crowded(n, 11, "transaction_states", p, end)
         transaction_states: list[TransactionState] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("transaction_states", "transactional_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "transaction_states.transactional_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 9 > end:
-                raise cut("transaction_states", "transactional_id:n producer_id:8 transaction_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 9 > end:
+                raise cut("transaction_states", "transactional_id:n producer_id:8 transaction_state:1", p, end, n - 1)
             at = "transaction_states.transactional_id"
             transactional_id = buffer[p:q].decode()
             producer_id, n = read_qB(buffer, q)
             p = q + 9
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "transaction_states.transaction_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("transaction_states", "transaction_state:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("transaction_states", "transaction_state:n tags:1", p, end, n - 1)
             at = "transaction_states.transaction_state"
             transaction_state = buffer[p:q].decode()
             t = buffer[q]
@@ -380,7 +380,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if t:
                 tags, p = read_tags(buffer, p, end, t, "transaction_states")
             transaction_states.append(new(TransactionState, (transactional_id, producer_id, transaction_state, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -401,7 +401,10 @@ def _encode_response_0(message: ListTransactionsResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, unknown_state_filters, transaction_states, unknown_tags = message
         n = len(unknown_state_filters)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
+        else:
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for text in unknown_state_filters:
             body = text.encode()
             n = len(body)
@@ -416,16 +419,13 @@ def _encode_response_0(message: ListTransactionsResponse) -> list[Part]:
             add(body)
             body = transaction_state.encode()
             n = len(body)
-            add(write_qB(producer_id, n + 1) if n < 127 else write_q(producer_id) + text_length(n, "transaction_states.transaction_state"))
-            add(body)
-            if transaction_states_unknown_tags:
-                add(tag_section(transaction_states_unknown_tags))
+            if n < 127:
+                add(write_qB(producer_id, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_q(producer_id) + text_length(n, "transaction_states.transaction_state"))
+            add(body)
+            add(tag_section(transaction_states_unknown_tags) if transaction_states_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -54,6 +54,7 @@ write_16sB = Struct(">16sB").pack
 write_16st = Struct(">16s?").pack
 write_16stB = Struct(">16s?B").pack
 write_16sx = Struct(">16sx").pack
+write_Bx = Struct(">Bx").pack
 write_h = Struct(">h").pack
 write_hB = Struct(">hB").pack
 write_hh = Struct(">hh").pack
@@ -63,6 +64,7 @@ write_hiiii = Struct(">hiiii").pack
 write_hx = Struct(">hx").pack
 write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
+write_iBx = Struct(">iBx").pack
 write_ih = Struct(">ih").pack
 write_ii = Struct(">ii").pack
 write_int32s = Shapes("i", method="pack")
@@ -201,10 +203,10 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
             raise cut("", "topics:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1 or n * 2 > end - p:
-            raise crowded(n, 2, "topics", p, end)
         topics: list[MetadataRequestTopic] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 2 > end - p:
+                raise crowded(n, 2, "topics", p, end)
             topics = []
             for _ in range(n):
                 if end - p < 2:
@@ -268,10 +270,10 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
             raise cut("", "topics:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1 or n * 2 > end - p:
-            raise crowded(n, 2, "topics", p, end)
         topics: list[MetadataRequestTopic] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 2 > end - p:
+                raise crowded(n, 2, "topics", p, end)
             topics = []
             for _ in range(n):
                 if end - p < 2:
@@ -285,7 +287,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
                 name = buffer[p:q].decode()
                 p = q
                 topics.append(new(MetadataRequestTopic, (ZERO_UUID, name, ())))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "allow_auto_topic_creation:1", p, end)
         (allow_auto_topic_creation,) = read_t(buffer, p)
         p += 1
@@ -338,10 +340,10 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
             raise cut("", "topics:4", p, end)
         (n,) = read_i(buffer, p)
         p += 4
-        if n < -1 or n * 2 > end - p:
-            raise crowded(n, 2, "topics", p, end)
         topics: list[MetadataRequestTopic] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 2 > end - p:
+                raise crowded(n, 2, "topics", p, end)
             topics = []
             for _ in range(n):
                 if end - p < 2:
@@ -403,29 +405,28 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
     """Version 9."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topics")
-        n -= 1
-        if n * 2 > end - p:
-            raise crowded(n, 2, "topics", p, end)
         topics: list[MetadataRequestTopic] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics")
+            n -= 1
+            if n * 2 > end - p:
+                raise crowded(n, 2, "topics", p, end)
             topics = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics", "name:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics", "name:n tags:1", p, end, n - 1)
                 at = "topics.name"
                 name = buffer[p:q].decode()
                 t = buffer[q]
@@ -471,14 +472,15 @@ def _encode_request_9(message: MetadataRequest) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
                 add(body)
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_ttt(allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations) + tag_section(unknown_tags))
+            add(write_ttt(
+                allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
+            ) + tag_section(unknown_tags))
         else:
-            add(write_tttx(allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations))
+            add(write_tttx(
+                allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
+            ))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -488,17 +490,17 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
     """Version 10."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topics")
-        n -= 1
-        if n * 18 > end - p:
-            raise crowded(n, 18, "topics", p, end)
         topics: list[MetadataRequestTopic] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics")
+            n -= 1
+            if n * 18 > end - p:
+                raise crowded(n, 18, "topics", p, end)
             topics = []
             for _ in range(n):
                 if end - p < 17:
@@ -507,12 +509,17 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
                 p += 17
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.name")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topics", "name:n tags:1", p, end, q - p)
-                at = "topics.name"
-                name = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topics", "name:n tags:1", p, end, n - 1)
+                    at = "topics.name"
+                    name: str | None = buffer[p:q].decode()
+                else:
+                    name = None
+                    q = p
+                    if q >= end:
+                        raise cut("topics", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -557,16 +564,20 @@ def _encode_request_10(message: MetadataRequest) -> list[Part]:
                 else:
                     body = name.encode()
                     n = len(body)
-                    add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + text_length(n, "topics.name"))
+                    if n < 127:
+                        add(write_16sB(topic_id, n + 1))
+                    else:
+                        add(write_16s(topic_id) + text_length(n, "topics.name"))
                     add(body)
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_ttt(allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations) + tag_section(unknown_tags))
+            add(write_ttt(
+                allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
+            ) + tag_section(unknown_tags))
         else:
-            add(write_tttx(allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations))
+            add(write_tttx(
+                allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
+            ))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -576,17 +587,17 @@ def _decode_request_11(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
     """Versions 11-13."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topics:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topics")
-        n -= 1
-        if n * 18 > end - p:
-            raise crowded(n, 18, "topics", p, end)
         topics: list[MetadataRequestTopic] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics")
+            n -= 1
+            if n * 18 > end - p:
+                raise crowded(n, 18, "topics", p, end)
             topics = []
             for _ in range(n):
                 if end - p < 17:
@@ -595,12 +606,17 @@ def _decode_request_11(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
                 p += 17
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.name")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topics", "name:n tags:1", p, end, q - p)
-                at = "topics.name"
-                name = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topics", "name:n tags:1", p, end, n - 1)
+                    at = "topics.name"
+                    name: str | None = buffer[p:q].decode()
+                else:
+                    name = None
+                    q = p
+                    if q >= end:
+                        raise cut("topics", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -645,12 +661,12 @@ def _encode_request_11(message: MetadataRequest) -> list[Part]:
                 else:
                     body = name.encode()
                     n = len(body)
-                    add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + text_length(n, "topics.name"))
+                    if n < 127:
+                        add(write_16sB(topic_id, n + 1))
+                    else:
+                        add(write_16s(topic_id) + text_length(n, "topics.name"))
                     add(body)
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
             add(write_tt(allow_auto_topic_creation, include_topic_authorized_operations) + tag_section(unknown_tags))
         else:
@@ -811,13 +827,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             host = buffer[p:q].decode()
             port, n = read_ih(buffer, q)
             p = q + 6
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("brokers", "rack:n", p, end, n)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            elif n == -1:
+                rack = None
+                q = p
+            else:
                 raise negative(n, "brokers.rack", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("brokers", "rack:n", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
             p = q
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, ())))
         if end - p < 8:
@@ -954,26 +974,36 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             host = buffer[p:q].decode()
             port, n = read_ih(buffer, q)
             p = q + 6
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("brokers", "rack:n", p, end, n)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            elif n == -1:
+                rack = None
+                q = p
+            else:
                 raise negative(n, "brokers.rack", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("brokers", "rack:n", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
             p = q
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, ())))
         if end - p < 2:
             raise cut("", "cluster_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 8 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, n)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            cluster_id = None
+            q = p
+            if q + 8 > end:
+                raise cut("", "controller_id:4 topics:4", p, end)
+        else:
             raise negative(n, "cluster_id", p)
-        q = p + n if n > 0 else p
-        if q + 8 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
         controller_id, n = read_ii(buffer, q)
         p = q + 8
         if n < 0 or n * 9 > end - p:
@@ -1113,26 +1143,36 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             host = buffer[p:q].decode()
             port, n = read_ih(buffer, q)
             p = q + 6
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("brokers", "rack:n", p, end, n)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            elif n == -1:
+                rack = None
+                q = p
+            else:
                 raise negative(n, "brokers.rack", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("brokers", "rack:n", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
             p = q
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, ())))
         if end - p < 2:
             raise cut("", "cluster_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 8 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, n)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            cluster_id = None
+            q = p
+            if q + 8 > end:
+                raise cut("", "controller_id:4 topics:4", p, end)
+        else:
             raise negative(n, "cluster_id", p)
-        q = p + n if n > 0 else p
-        if q + 8 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
         controller_id, n = read_ii(buffer, q)
         p = q + 8
         if n < 0 or n * 9 > end - p:
@@ -1272,26 +1312,36 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             host = buffer[p:q].decode()
             port, n = read_ih(buffer, q)
             p = q + 6
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("brokers", "rack:n", p, end, n)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            elif n == -1:
+                rack = None
+                q = p
+            else:
                 raise negative(n, "brokers.rack", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("brokers", "rack:n", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
             p = q
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, ())))
         if end - p < 2:
             raise cut("", "cluster_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 8 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, n)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            cluster_id = None
+            q = p
+            if q + 8 > end:
+                raise cut("", "controller_id:4 topics:4", p, end)
+        else:
             raise negative(n, "cluster_id", p)
-        q = p + n if n > 0 else p
-        if q + 8 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
         controller_id, n = read_ii(buffer, q)
         p = q + 8
         if n < 0 or n * 9 > end - p:
@@ -1440,26 +1490,36 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             host = buffer[p:q].decode()
             port, n = read_ih(buffer, q)
             p = q + 6
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("brokers", "rack:n", p, end, n)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            elif n == -1:
+                rack = None
+                q = p
+            else:
                 raise negative(n, "brokers.rack", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("brokers", "rack:n", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
             p = q
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, ())))
         if end - p < 2:
             raise cut("", "cluster_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 8 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, n)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            cluster_id = None
+            q = p
+            if q + 8 > end:
+                raise cut("", "controller_id:4 topics:4", p, end)
+        else:
             raise negative(n, "cluster_id", p)
-        q = p + n if n > 0 else p
-        if q + 8 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
         controller_id, n = read_ii(buffer, q)
         p = q + 8
         if n < 0 or n * 9 > end - p:
@@ -1609,26 +1669,36 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             host = buffer[p:q].decode()
             port, n = read_ih(buffer, q)
             p = q + 6
-            if n < -1:
+            if n >= 0:
+                q = p + n
+                if q > end:
+                    raise cut("brokers", "rack:n", p, end, n)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            elif n == -1:
+                rack = None
+                q = p
+            else:
                 raise negative(n, "brokers.rack", p)
-            q = p + n if n > 0 else p
-            if q > end:
-                raise cut("brokers", "rack:n", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
             p = q
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, ())))
         if end - p < 2:
             raise cut("", "cluster_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 8 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, n)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            cluster_id = None
+            q = p
+            if q + 8 > end:
+                raise cut("", "controller_id:4 topics:4", p, end)
+        else:
             raise negative(n, "cluster_id", p)
-        q = p + n if n > 0 else p
-        if q + 8 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:4", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
         controller_id, n = read_ii(buffer, q)
         p = q + 8
         if n < 0 or n * 13 > end - p:
@@ -1787,40 +1857,49 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("brokers", "rack:n tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("brokers", "rack:n tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("brokers", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "brokers")
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "controller_id:4 topics:1", p, end)
         controller_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -1836,10 +1915,9 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 2 > end:
-                raise cut("topics", "name:n is_internal:1 partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 2 > end:
+                raise cut("topics", "name:n is_internal:1 partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             is_internal, n = read_tB(buffer, q)
@@ -1859,7 +1937,7 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replica_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "replica_nodes:n isr_nodes:1", p, end, n * 4 if n > 0 else n)
                 *replica_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -1867,7 +1945,7 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.isr_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "isr_nodes:n offline_replicas:1", p, end, n * 4 if n > 0 else n)
                 *isr_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -1875,7 +1953,7 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.offline_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "offline_replicas:n tags:1", p, end, n * 4 if n > 0 else n)
                 *offline_replicas, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -1922,23 +2000,39 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
             unknown_tags,
         ) = message
         n = len(brokers)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            body = host.encode()
-            n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "brokers.host"))
-            add(body)
-            if rack is None:
-                add(write_ix(port))
-            else:
-                body = rack.encode()
+            if rack or brokers_unknown_tags:
+                body = host.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
                 add(body)
-            if brokers_unknown_tags:
-                add(tag_section(brokers_unknown_tags))
+                if rack is None:
+                    add(write_ix(port))
+                else:
+                    body = rack.encode()
+                    n = len(body)
+                    if n < 127:
+                        add(write_iB(port, n + 1))
+                    else:
+                        add(write_i(port) + text_length(n, "brokers.rack"))
+                    add(body)
+                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
-                add(b"\0")
+                body = host.encode()
+                n = len(body)
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
+                add(body)
+                add(write_iBx(port, rack is not None))
         if cluster_id is None:
             add(b"\0")
         else:
@@ -1947,7 +2041,10 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
         ) in topics:
@@ -1955,27 +2052,45 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "version 9")
             body = name.encode()
             n = len(body)
-            add(write_hB(topics_error_code, n + 1) if n < 127 else write_h(topics_error_code) + text_length(n, "topics.name"))
+            if n < 127:
+                add(write_hB(topics_error_code, n + 1))
+            else:
+                add(write_h(topics_error_code) + text_length(n, "topics.name"))
             add(body)
             n = len(partitions)
-            add(write_tB(is_internal, n + 1) if n < 127 else write_t(is_internal) + uvarint(n + 1))
+            if n < 127:
+                add(write_tB(is_internal, n + 1))
+            else:
+                add(write_t(is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
                 partitions_unknown_tags,
             ) in partitions:
-                n = len(replica_nodes)
-                add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1) if n < 127 else write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*replica_nodes))
-                n = len(isr_nodes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*isr_nodes))
-                n = len(offline_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*offline_replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
+                if len(offline_replicas) or partitions_unknown_tags:
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    n = len(offline_replicas)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*offline_replicas))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    add(b"\0")
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    add(write_Bx(1))
             if topics_unknown_tags:
                 add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
@@ -2010,40 +2125,49 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("brokers", "rack:n tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("brokers", "rack:n tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("brokers", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "brokers")
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "controller_id:4 topics:1", p, end)
         controller_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -2059,10 +2183,9 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 18 > end:
-                raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 18 > end:
+                raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             topic_id, is_internal, n = read_16stB(buffer, q)
@@ -2082,7 +2205,7 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replica_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "replica_nodes:n isr_nodes:1", p, end, n * 4 if n > 0 else n)
                 *replica_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2090,7 +2213,7 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.isr_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "isr_nodes:n offline_replicas:1", p, end, n * 4 if n > 0 else n)
                 *isr_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2098,7 +2221,7 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.offline_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "offline_replicas:n tags:1", p, end, n * 4 if n > 0 else n)
                 *offline_replicas, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2145,23 +2268,39 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
             unknown_tags,
         ) = message
         n = len(brokers)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            body = host.encode()
-            n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "brokers.host"))
-            add(body)
-            if rack is None:
-                add(write_ix(port))
-            else:
-                body = rack.encode()
+            if rack or brokers_unknown_tags:
+                body = host.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
                 add(body)
-            if brokers_unknown_tags:
-                add(tag_section(brokers_unknown_tags))
+                if rack is None:
+                    add(write_ix(port))
+                else:
+                    body = rack.encode()
+                    n = len(body)
+                    if n < 127:
+                        add(write_iB(port, n + 1))
+                    else:
+                        add(write_i(port) + text_length(n, "brokers.rack"))
+                    add(body)
+                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
-                add(b"\0")
+                body = host.encode()
+                n = len(body)
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
+                add(body)
+                add(write_iBx(port, rack is not None))
         if cluster_id is None:
             add(b"\0")
         else:
@@ -2170,7 +2309,10 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
         ) in topics:
@@ -2180,27 +2322,45 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             body = name.encode()
             n = len(body)
-            add(write_hB(topics_error_code, n + 1) if n < 127 else write_h(topics_error_code) + text_length(n, "topics.name"))
+            if n < 127:
+                add(write_hB(topics_error_code, n + 1))
+            else:
+                add(write_h(topics_error_code) + text_length(n, "topics.name"))
             add(body)
             n = len(partitions)
-            add(write_16stB(topic_id, is_internal, n + 1) if n < 127 else write_16st(topic_id, is_internal) + uvarint(n + 1))
+            if n < 127:
+                add(write_16stB(topic_id, is_internal, n + 1))
+            else:
+                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
                 partitions_unknown_tags,
             ) in partitions:
-                n = len(replica_nodes)
-                add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1) if n < 127 else write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*replica_nodes))
-                n = len(isr_nodes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*isr_nodes))
-                n = len(offline_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*offline_replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
+                if len(offline_replicas) or partitions_unknown_tags:
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    n = len(offline_replicas)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*offline_replicas))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    add(b"\0")
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    add(write_Bx(1))
             if topics_unknown_tags:
                 add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
@@ -2235,40 +2395,49 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("brokers", "rack:n tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("brokers", "rack:n tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("brokers", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "brokers")
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "controller_id:4 topics:1", p, end)
         controller_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -2284,10 +2453,9 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 18 > end:
-                raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 18 > end:
+                raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             topic_id, is_internal, n = read_16stB(buffer, q)
@@ -2307,7 +2475,7 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replica_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "replica_nodes:n isr_nodes:1", p, end, n * 4 if n > 0 else n)
                 *replica_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2315,7 +2483,7 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.isr_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "isr_nodes:n offline_replicas:1", p, end, n * 4 if n > 0 else n)
                 *isr_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2323,7 +2491,7 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.offline_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "offline_replicas:n tags:1", p, end, n * 4 if n > 0 else n)
                 *offline_replicas, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2344,7 +2512,7 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             topics.append(new(MetadataResponseTopic, (
                 error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -2370,23 +2538,39 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
         if cluster_authorized_operations != -2147483648:
             raise absent("cluster_authorized_operations", "version 11")
         n = len(brokers)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            body = host.encode()
-            n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "brokers.host"))
-            add(body)
-            if rack is None:
-                add(write_ix(port))
-            else:
-                body = rack.encode()
+            if rack or brokers_unknown_tags:
+                body = host.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
                 add(body)
-            if brokers_unknown_tags:
-                add(tag_section(brokers_unknown_tags))
+                if rack is None:
+                    add(write_ix(port))
+                else:
+                    body = rack.encode()
+                    n = len(body)
+                    if n < 127:
+                        add(write_iB(port, n + 1))
+                    else:
+                        add(write_i(port) + text_length(n, "brokers.rack"))
+                    add(body)
+                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
-                add(b"\0")
+                body = host.encode()
+                n = len(body)
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
+                add(body)
+                add(write_iBx(port, rack is not None))
         if cluster_id is None:
             add(b"\0")
         else:
@@ -2395,7 +2579,10 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
         ) in topics:
@@ -2405,35 +2592,50 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             body = name.encode()
             n = len(body)
-            add(write_hB(topics_error_code, n + 1) if n < 127 else write_h(topics_error_code) + text_length(n, "topics.name"))
+            if n < 127:
+                add(write_hB(topics_error_code, n + 1))
+            else:
+                add(write_h(topics_error_code) + text_length(n, "topics.name"))
             add(body)
             n = len(partitions)
-            add(write_16stB(topic_id, is_internal, n + 1) if n < 127 else write_16st(topic_id, is_internal) + uvarint(n + 1))
+            if n < 127:
+                add(write_16stB(topic_id, is_internal, n + 1))
+            else:
+                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
                 partitions_unknown_tags,
             ) in partitions:
-                n = len(replica_nodes)
-                add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1) if n < 127 else write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*replica_nodes))
-                n = len(isr_nodes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*isr_nodes))
-                n = len(offline_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*offline_replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
+                if len(offline_replicas) or partitions_unknown_tags:
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    n = len(offline_replicas)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*offline_replicas))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    add(b"\0")
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    add(write_Bx(1))
             if topics_unknown_tags:
                 add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
                 add(write_ix(topic_authorized_operations))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2460,40 +2662,49 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("brokers", "rack:n tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("brokers", "rack:n tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("brokers", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "brokers")
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "controller_id:4 topics:1", p, end)
         controller_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -2509,12 +2720,17 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 18 > end:
-                raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, q - p)
-            at = "topics.name"
-            name = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 18 > end:
+                    raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, n - 1)
+                at = "topics.name"
+                name: str | None = buffer[p:q].decode()
+            else:
+                name = None
+                q = p
+                if q + 18 > end:
+                    raise cut("topics", "topic_id:16 is_internal:1 partitions:1", p, end)
             topic_id, is_internal, n = read_16stB(buffer, q)
             p = q + 18
             if n > 127:
@@ -2532,7 +2748,7 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replica_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "replica_nodes:n isr_nodes:1", p, end, n * 4 if n > 0 else n)
                 *replica_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2540,7 +2756,7 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.isr_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "isr_nodes:n offline_replicas:1", p, end, n * 4 if n > 0 else n)
                 *isr_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2548,7 +2764,7 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.offline_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "offline_replicas:n tags:1", p, end, n * 4 if n > 0 else n)
                 *offline_replicas, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2569,7 +2785,7 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             topics.append(new(MetadataResponseTopic, (
                 error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -2595,23 +2811,39 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
         if cluster_authorized_operations != -2147483648:
             raise absent("cluster_authorized_operations", "version 12")
         n = len(brokers)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            body = host.encode()
-            n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "brokers.host"))
-            add(body)
-            if rack is None:
-                add(write_ix(port))
-            else:
-                body = rack.encode()
+            if rack or brokers_unknown_tags:
+                body = host.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
                 add(body)
-            if brokers_unknown_tags:
-                add(tag_section(brokers_unknown_tags))
+                if rack is None:
+                    add(write_ix(port))
+                else:
+                    body = rack.encode()
+                    n = len(body)
+                    if n < 127:
+                        add(write_iB(port, n + 1))
+                    else:
+                        add(write_i(port) + text_length(n, "brokers.rack"))
+                    add(body)
+                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
-                add(b"\0")
+                body = host.encode()
+                n = len(body)
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
+                add(body)
+                add(write_iBx(port, rack is not None))
         if cluster_id is None:
             add(b"\0")
         else:
@@ -2620,7 +2852,10 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
         ) in topics:
@@ -2631,35 +2866,50 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
             else:
                 body = name.encode()
                 n = len(body)
-                add(write_hB(topics_error_code, n + 1) if n < 127 else write_h(topics_error_code) + text_length(n, "topics.name"))
+                if n < 127:
+                    add(write_hB(topics_error_code, n + 1))
+                else:
+                    add(write_h(topics_error_code) + text_length(n, "topics.name"))
                 add(body)
             n = len(partitions)
-            add(write_16stB(topic_id, is_internal, n + 1) if n < 127 else write_16st(topic_id, is_internal) + uvarint(n + 1))
+            if n < 127:
+                add(write_16stB(topic_id, is_internal, n + 1))
+            else:
+                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
                 partitions_unknown_tags,
             ) in partitions:
-                n = len(replica_nodes)
-                add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1) if n < 127 else write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*replica_nodes))
-                n = len(isr_nodes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*isr_nodes))
-                n = len(offline_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*offline_replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
+                if len(offline_replicas) or partitions_unknown_tags:
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    n = len(offline_replicas)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*offline_replicas))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    add(b"\0")
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    add(write_Bx(1))
             if topics_unknown_tags:
                 add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
                 add(write_ix(topic_authorized_operations))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2686,40 +2936,49 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("brokers", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("brokers", "host:n port:4 rack:1", p, end, n - 1)
             at = "brokers.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "brokers.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("brokers", "rack:n tags:1", p, end, q - p)
-            at = "brokers.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("brokers", "rack:n tags:1", p, end, n - 1)
+                at = "brokers.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("brokers", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "brokers")
             brokers.append(new(MetadataResponseBroker, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n controller_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "controller_id:4 topics:1", p, end)
         controller_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -2731,16 +2990,21 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
         for _ in range(n):
             if end - p < 3:
                 raise cut("topics", "error_code:2 name:1", p, end)
-            error_code, n = read_hB(buffer, p)
+            topics_error_code, n = read_hB(buffer, p)
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 18 > end:
-                raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, q - p)
-            at = "topics.name"
-            name = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 18 > end:
+                    raise cut("topics", "name:n topic_id:16 is_internal:1 partitions:1", p, end, n - 1)
+                at = "topics.name"
+                name: str | None = buffer[p:q].decode()
+            else:
+                name = None
+                q = p
+                if q + 18 > end:
+                    raise cut("topics", "topic_id:16 is_internal:1 partitions:1", p, end)
             topic_id, is_internal, n = read_16stB(buffer, q)
             p = q + 18
             if n > 127:
@@ -2758,7 +3022,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.replica_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "replica_nodes:n isr_nodes:1", p, end, n * 4 if n > 0 else n)
                 *replica_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2766,7 +3030,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.isr_nodes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "isr_nodes:n offline_replicas:1", p, end, n * 4 if n > 0 else n)
                 *isr_nodes, n = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2774,7 +3038,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.offline_replicas")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics.partitions", "offline_replicas:n tags:1", p, end, n * 4 if n > 0 else n)
                 *offline_replicas, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -2793,11 +3057,11 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(MetadataResponseTopic, (
-                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, tags,
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, tags,
             )))
         if end - p < 3:
             raise cut("", "error_code:2 tags:1", p, end)
-        error_code_, t = read_hB(buffer, p)
+        error_code, t = read_hB(buffer, p)
         p += 3
         tags = ()
         if t:
@@ -2805,7 +3069,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
         if p != end:
             raise not_at_end("MetadataResponse", p, end)
         return new(MetadataResponse, (
-            throttle_time_ms, brokers, cluster_id, controller_id, topics, -2147483648, error_code_, tags,
+            throttle_time_ms, brokers, cluster_id, controller_id, topics, -2147483648, error_code, tags,
         ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
@@ -2823,23 +3087,39 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
         if cluster_authorized_operations != -2147483648:
             raise absent("cluster_authorized_operations", "version 13")
         n = len(brokers)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            body = host.encode()
-            n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "brokers.host"))
-            add(body)
-            if rack is None:
-                add(write_ix(port))
-            else:
-                body = rack.encode()
+            if rack or brokers_unknown_tags:
+                body = host.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "brokers.rack"))
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
                 add(body)
-            if brokers_unknown_tags:
-                add(tag_section(brokers_unknown_tags))
+                if rack is None:
+                    add(write_ix(port))
+                else:
+                    body = rack.encode()
+                    n = len(body)
+                    if n < 127:
+                        add(write_iB(port, n + 1))
+                    else:
+                        add(write_i(port) + text_length(n, "brokers.rack"))
+                    add(body)
+                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
-                add(b"\0")
+                body = host.encode()
+                n = len(body)
+                if n < 127:
+                    add(write_iB(node_id, n + 1))
+                else:
+                    add(write_i(node_id) + text_length(n, "brokers.host"))
+                add(body)
+                add(write_iBx(port, rack is not None))
         if cluster_id is None:
             add(b"\0")
         else:
@@ -2848,7 +3128,10 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(controller_id, n + 1) if n < 127 else write_i(controller_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(controller_id, n + 1))
+        else:
+            add(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
         ) in topics:
@@ -2859,27 +3142,45 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
             else:
                 body = name.encode()
                 n = len(body)
-                add(write_hB(topics_error_code, n + 1) if n < 127 else write_h(topics_error_code) + text_length(n, "topics.name"))
+                if n < 127:
+                    add(write_hB(topics_error_code, n + 1))
+                else:
+                    add(write_h(topics_error_code) + text_length(n, "topics.name"))
                 add(body)
             n = len(partitions)
-            add(write_16stB(topic_id, is_internal, n + 1) if n < 127 else write_16st(topic_id, is_internal) + uvarint(n + 1))
+            if n < 127:
+                add(write_16stB(topic_id, is_internal, n + 1))
+            else:
+                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes, offline_replicas,
                 partitions_unknown_tags,
             ) in partitions:
-                n = len(replica_nodes)
-                add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1) if n < 127 else write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*replica_nodes))
-                n = len(isr_nodes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*isr_nodes))
-                n = len(offline_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*offline_replicas))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
+                if len(offline_replicas) or partitions_unknown_tags:
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    n = len(offline_replicas)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*offline_replicas))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    add(b"\0")
+                    n = len(replica_nodes)
+                    if n < 127:
+                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    else:
+                        add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    add(write_int32s[n](*replica_nodes))
+                    n = len(isr_nodes)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(write_int32s[n](*isr_nodes))
+                    add(write_Bx(1))
             if topics_unknown_tags:
                 add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:

@@ -364,26 +364,24 @@ def _decode_register_broker_record_0(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 7, "end_points", p, end)
         end_points: list[BrokerEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("end_points", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("end_points", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("end_points", "name:n host:1", p, end, n - 1)
             at = "end_points.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "end_points.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -392,7 +390,7 @@ def _decode_register_broker_record_0(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "end_points")
             end_points.append(new(BrokerEndpoint, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -403,16 +401,15 @@ def _decode_register_broker_record_0(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 6, "features", p, end)
         features: list[BrokerFeature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -421,18 +418,23 @@ def _decode_register_broker_record_0(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(BrokerFeature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 2 > end:
-            raise cut("", "rack:n fenced:1 tags:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 2 > end:
+                raise cut("", "rack:n fenced:1 tags:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 2 > end:
+                raise cut("", "fenced:1 tags:1", p, end)
         fenced, t = read_tB(buffer, q)
         p = q + 2
         tags = ()
@@ -467,7 +469,10 @@ def _encode_register_broker_record_0(message: RegisterBrokerRecord) -> list[Part
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
-        add(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1) if n < 127 else write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
+        else:
+            add(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
@@ -523,26 +528,24 @@ def _decode_register_broker_record_1(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 7, "end_points", p, end)
         end_points: list[BrokerEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("end_points", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("end_points", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("end_points", "name:n host:1", p, end, n - 1)
             at = "end_points.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "end_points.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -551,7 +554,7 @@ def _decode_register_broker_record_1(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "end_points")
             end_points.append(new(BrokerEndpoint, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -562,16 +565,15 @@ def _decode_register_broker_record_1(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 6, "features", p, end)
         features: list[BrokerFeature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -580,18 +582,23 @@ def _decode_register_broker_record_1(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(BrokerFeature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 3 > end:
-            raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 3 > end:
+                raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 3 > end:
+                raise cut("", "fenced:1 in_controlled_shutdown:1 tags:1", p, end)
         fenced, in_controlled_shutdown, t = read_ttB(buffer, q)
         p = q + 3
         tags = ()
@@ -625,7 +632,10 @@ def _encode_register_broker_record_1(message: RegisterBrokerRecord) -> list[Part
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
-        add(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1) if n < 127 else write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
+        else:
+            add(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
@@ -681,26 +691,24 @@ def _decode_register_broker_record_2(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 7, "end_points", p, end)
         end_points: list[BrokerEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("end_points", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("end_points", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("end_points", "name:n host:1", p, end, n - 1)
             at = "end_points.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "end_points.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -709,7 +717,7 @@ def _decode_register_broker_record_2(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "end_points")
             end_points.append(new(BrokerEndpoint, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -720,16 +728,15 @@ def _decode_register_broker_record_2(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 6, "features", p, end)
         features: list[BrokerFeature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -738,18 +745,23 @@ def _decode_register_broker_record_2(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(BrokerFeature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 3 > end:
-            raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 3 > end:
+                raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 3 > end:
+                raise cut("", "fenced:1 in_controlled_shutdown:1 tags:1", p, end)
         fenced, in_controlled_shutdown, t = read_ttB(buffer, q)
         p = q + 3
         tags = ()
@@ -781,7 +793,10 @@ def _encode_register_broker_record_2(message: RegisterBrokerRecord) -> list[Part
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
-        add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1) if n < 127 else write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
+        else:
+            add(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
@@ -832,7 +847,7 @@ def _read_register_broker_record_tags(buffer: Buffer, view: memoryview, p: int, 
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "RegisterBrokerRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -867,26 +882,24 @@ def _decode_register_broker_record_3(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 7, "end_points", p, end)
         end_points: list[BrokerEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("end_points", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("end_points", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("end_points", "name:n host:1", p, end, n - 1)
             at = "end_points.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "end_points.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -895,7 +908,7 @@ def _decode_register_broker_record_3(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "end_points")
             end_points.append(new(BrokerEndpoint, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -906,16 +919,15 @@ def _decode_register_broker_record_3(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 6, "features", p, end)
         features: list[BrokerFeature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -924,18 +936,23 @@ def _decode_register_broker_record_3(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(BrokerFeature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 3 > end:
-            raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 3 > end:
+                raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 3 > end:
+                raise cut("", "fenced:1 in_controlled_shutdown:1 tags:1", p, end)
         fenced, in_controlled_shutdown, t = read_ttB(buffer, q)
         p = q + 3
         if t:
@@ -979,7 +996,10 @@ def _encode_register_broker_record_3(message: RegisterBrokerRecord) -> list[Part
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
-        add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1) if n < 127 else write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
+        else:
+            add(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
@@ -1031,7 +1051,7 @@ def _read_register_broker_record_tags_2(buffer: Buffer, view: memoryview, p: int
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "RegisterBrokerRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1044,7 +1064,7 @@ def _read_register_broker_record_tags_2(buffer: Buffer, view: memoryview, p: int
             log_dirs = [*read_uuids[n](buffer, p)]
             p = q
         elif tag == 1:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "cordoned_log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1079,26 +1099,24 @@ def _decode_register_broker_record_4(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 7, "end_points", p, end)
         end_points: list[BrokerEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("end_points", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("end_points", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("end_points", "name:n host:1", p, end, n - 1)
             at = "end_points.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "end_points.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -1107,7 +1125,7 @@ def _decode_register_broker_record_4(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "end_points")
             end_points.append(new(BrokerEndpoint, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -1118,16 +1136,15 @@ def _decode_register_broker_record_4(buffer: Buffer, view: memoryview, p: int, e
             raise crowded(n, 6, "features", p, end)
         features: list[BrokerFeature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -1136,18 +1153,23 @@ def _decode_register_broker_record_4(buffer: Buffer, view: memoryview, p: int, e
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(BrokerFeature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "rack:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 3 > end:
-            raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, q - p)
-        at = "rack"
-        rack = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 3 > end:
+                raise cut("", "rack:n fenced:1 in_controlled_shutdown:1 tags:1", p, end, n - 1)
+            at = "rack"
+            rack: str | None = buffer[p:q].decode()
+        else:
+            rack = None
+            q = p
+            if q + 3 > end:
+                raise cut("", "fenced:1 in_controlled_shutdown:1 tags:1", p, end)
         fenced, in_controlled_shutdown, t = read_ttB(buffer, q)
         p = q + 3
         if t:
@@ -1199,7 +1221,10 @@ def _encode_register_broker_record_4(message: RegisterBrokerRecord) -> list[Part
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
-        add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1) if n < 127 else write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
+        else:
+            add(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
@@ -1232,7 +1257,9 @@ def _encode_register_broker_record_4(message: RegisterBrokerRecord) -> list[Part
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
         if unknown_tags or log_dirs or cordoned_log_dirs is not None:
-            add(write_tt(fenced, in_controlled_shutdown) + _write_register_broker_record_tags_2(log_dirs, cordoned_log_dirs, unknown_tags))
+            add(write_tt(
+                fenced, in_controlled_shutdown,
+            ) + _write_register_broker_record_tags_2(log_dirs, cordoned_log_dirs, unknown_tags))
         else:
             add(write_ttx(fenced, in_controlled_shutdown))
     except UNENCODABLE as error:
@@ -1274,16 +1301,15 @@ def _decode_topic_record_0(buffer: Buffer, view: memoryview, p: int, end: int) -
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "name:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 17 > end:
-            raise cut("", "name:n topic_id:16 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 17 > end:
+            raise cut("", "name:n topic_id:16 tags:1", p, end, n - 1)
         at = "name"
         name = buffer[p:q].decode()
         topic_id, t = read_16sB(buffer, q)
@@ -1329,7 +1355,7 @@ def _read_partition_record_tags(buffer: Buffer, view: memoryview, p: int, end: i
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "PartitionRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "leader_recovery_state:1", p, stop)
             (leader_recovery_state,) = read_b(buffer, p)
             p += 1
@@ -1352,7 +1378,7 @@ def _decode_partition_record_0(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "replicas")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "replicas:n isr:1", p, end, n * 4 if n > 0 else n)
     *replicas, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1360,7 +1386,7 @@ def _decode_partition_record_0(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "isr")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "isr:n removing_replicas:1", p, end, n * 4 if n > 0 else n)
     *isr, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1368,7 +1394,7 @@ def _decode_partition_record_0(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "removing_replicas")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "removing_replicas:n adding_replicas:1", p, end, n * 4 if n > 0 else n)
     *removing_replicas, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1422,7 +1448,10 @@ def _encode_partition_record_0(message: PartitionRecord) -> list[Part]:
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
         n = len(replicas)
-        add(write_i16sB(partition_id, topic_id, n + 1) if n < 127 else write_i16s(partition_id, topic_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_i16sB(partition_id, topic_id, n + 1))
+        else:
+            add(write_i16s(partition_id, topic_id) + uvarint(n + 1))
         add(write_int32s[n](*replicas))
         n = len(isr)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -1434,7 +1463,9 @@ def _encode_partition_record_0(message: PartitionRecord) -> list[Part]:
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_int32s[n](*adding_replicas))
         if unknown_tags or leader_recovery_state != 0:
-            add(write_iii(leader, leader_epoch, partition_epoch) + _write_partition_record_tags(leader_recovery_state, unknown_tags))
+            add(write_iii(
+                leader, leader_epoch, partition_epoch,
+            ) + _write_partition_record_tags(leader_recovery_state, unknown_tags))
         else:
             add(write_iiix(leader, leader_epoch, partition_epoch))
     except UNENCODABLE as error:
@@ -1452,7 +1483,7 @@ def _read_partition_record_tags_2(buffer: Buffer, view: memoryview, p: int, end:
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "PartitionRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "leader_recovery_state:1", p, stop)
             (leader_recovery_state,) = read_b(buffer, p)
             p += 1
@@ -1475,7 +1506,7 @@ def _decode_partition_record_1(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "replicas")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "replicas:n isr:1", p, end, n * 4 if n > 0 else n)
     *replicas, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1483,7 +1514,7 @@ def _decode_partition_record_1(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "isr")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "isr:n removing_replicas:1", p, end, n * 4 if n > 0 else n)
     *isr, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1491,7 +1522,7 @@ def _decode_partition_record_1(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "removing_replicas")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "removing_replicas:n adding_replicas:1", p, end, n * 4 if n > 0 else n)
     *removing_replicas, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1508,7 +1539,7 @@ def _decode_partition_record_1(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "directories")
     n -= 1
     q = p + n * 16
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "directories:n tags:1", p, end, n * 16 if n > 0 else n)
     *directories, t = read_uuids_B[n](buffer, p)
     p = q + 1
@@ -1551,7 +1582,10 @@ def _encode_partition_record_1(message: PartitionRecord) -> list[Part]:
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
         n = len(replicas)
-        add(write_i16sB(partition_id, topic_id, n + 1) if n < 127 else write_i16s(partition_id, topic_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_i16sB(partition_id, topic_id, n + 1))
+        else:
+            add(write_i16s(partition_id, topic_id) + uvarint(n + 1))
         add(write_int32s[n](*replicas))
         n = len(isr)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -1563,7 +1597,10 @@ def _encode_partition_record_1(message: PartitionRecord) -> list[Part]:
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_int32s[n](*adding_replicas))
         n = len(directories)
-        add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1) if n < 127 else write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
+        else:
+            add(write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
         add(write_uuids[n](*directories))
         if unknown_tags or leader_recovery_state != 0:
             add(_write_partition_record_tags_2(leader_recovery_state, unknown_tags))
@@ -1586,12 +1623,12 @@ def _read_partition_record_tags_3(buffer: Buffer, view: memoryview, p: int, end:
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "PartitionRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "leader_recovery_state:1", p, stop)
             (leader_recovery_state,) = read_b(buffer, p)
             p += 1
         elif tag == 1:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "eligible_leader_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1604,7 +1641,7 @@ def _read_partition_record_tags_3(buffer: Buffer, view: memoryview, p: int, end:
             eligible_leader_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 2:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "last_known_elr:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1635,7 +1672,7 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "replicas")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "replicas:n isr:1", p, end, n * 4 if n > 0 else n)
     *replicas, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1643,7 +1680,7 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "isr")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "isr:n removing_replicas:1", p, end, n * 4 if n > 0 else n)
     *isr, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1651,7 +1688,7 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "removing_replicas")
     n -= 1
     q = p + n * 4
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "removing_replicas:n adding_replicas:1", p, end, n * 4 if n > 0 else n)
     *removing_replicas, n = read_int32s_B[n](buffer, p)
     p = q + 1
@@ -1668,7 +1705,7 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
         n, p = uvarint_rest(buffer, p, end, n, "directories")
     n -= 1
     q = p + n * 16
-    if n < 0 or q + 1 > end:
+    if n < 0 or q >= end:
         raise cut("", "directories:n tags:1", p, end, n * 16 if n > 0 else n)
     *directories, t = read_uuids_B[n](buffer, p)
     p = q + 1
@@ -1727,7 +1764,10 @@ def _encode_partition_record_2(message: PartitionRecord) -> list[Part]:
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
         n = len(replicas)
-        add(write_i16sB(partition_id, topic_id, n + 1) if n < 127 else write_i16s(partition_id, topic_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_i16sB(partition_id, topic_id, n + 1))
+        else:
+            add(write_i16s(partition_id, topic_id) + uvarint(n + 1))
         add(write_int32s[n](*replicas))
         n = len(isr)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -1739,7 +1779,10 @@ def _encode_partition_record_2(message: PartitionRecord) -> list[Part]:
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_int32s[n](*adding_replicas))
         n = len(directories)
-        add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1) if n < 127 else write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
+        else:
+            add(write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
         add(write_uuids[n](*directories))
         if unknown_tags or leader_recovery_state != 0 or eligible_leader_replicas is not None or last_known_elr is not None:
             add(_write_partition_record_tags_3(leader_recovery_state, eligible_leader_replicas, last_known_elr, unknown_tags))
@@ -1760,32 +1803,35 @@ def _decode_config_record_0(buffer: Buffer, view: memoryview, p: int, end: int) 
         p += 2
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "resource_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "resource_name:n name:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "resource_name:n name:1", p, end, n - 1)
         at = "resource_name"
         resource_name = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "name:n value:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "name:n value:1", p, end, n - 1)
         at = "name"
         name = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "value")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "value:n tags:1", p, end, q - p)
-        at = "value"
-        value = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "value:n tags:1", p, end, n - 1)
+            at = "value"
+            value: str | None = buffer[p:q].decode()
+        else:
+            value = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -1806,7 +1852,10 @@ def _encode_config_record_0(message: ConfigRecord) -> list[Part]:
         resource_type, resource_name, name, value, unknown_tags = message
         body = resource_name.encode()
         n = len(body)
-        add(write_bB(resource_type, n + 1) if n < 127 else write_b(resource_type) + text_length(n, "resource_name"))
+        if n < 127:
+            add(write_bB(resource_type, n + 1))
+        else:
+            add(write_b(resource_type) + text_length(n, "resource_name"))
         add(body)
         body = name.encode()
         n = len(body)
@@ -1819,10 +1868,7 @@ def _encode_config_record_0(message: ConfigRecord) -> list[Part]:
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "value"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1843,7 +1889,7 @@ def _read_partition_change_record_tags(buffer: Buffer, view: memoryview, p: int,
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "PartitionChangeRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "isr:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1861,7 +1907,7 @@ def _read_partition_change_record_tags(buffer: Buffer, view: memoryview, p: int,
             (leader,) = read_i(buffer, p)
             p += 4
         elif tag == 2:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1874,7 +1920,7 @@ def _read_partition_change_record_tags(buffer: Buffer, view: memoryview, p: int,
             replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 3:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "removing_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1887,7 +1933,7 @@ def _read_partition_change_record_tags(buffer: Buffer, view: memoryview, p: int,
             removing_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 4:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "adding_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -1900,7 +1946,7 @@ def _read_partition_change_record_tags(buffer: Buffer, view: memoryview, p: int,
             adding_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 5:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "leader_recovery_state:1", p, stop)
             (leader_recovery_state,) = read_b(buffer, p)
             p += 1
@@ -2006,8 +2052,18 @@ def _encode_partition_change_record_0(message: PartitionChangeRecord) -> list[Pa
             raise absent("last_known_elr", "version 0")
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
-        if unknown_tags or isr is not None or leader != -2 or replicas is not None or removing_replicas is not None or adding_replicas is not None or leader_recovery_state != -1:
-            add(write_i16s(partition_id, topic_id) + _write_partition_change_record_tags(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, unknown_tags))
+        if (
+            unknown_tags
+            or isr is not None
+            or leader != -2
+            or replicas is not None
+            or removing_replicas is not None
+            or adding_replicas is not None
+            or leader_recovery_state != -1
+        ):
+            add(write_i16s(
+                partition_id, topic_id,
+            ) + _write_partition_change_record_tags(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, unknown_tags))
         else:
             add(write_i16sx(partition_id, topic_id))
     except UNENCODABLE as error:
@@ -2031,7 +2087,7 @@ def _read_partition_change_record_tags_2(buffer: Buffer, view: memoryview, p: in
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "PartitionChangeRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "isr:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2049,7 +2105,7 @@ def _read_partition_change_record_tags_2(buffer: Buffer, view: memoryview, p: in
             (leader,) = read_i(buffer, p)
             p += 4
         elif tag == 2:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2062,7 +2118,7 @@ def _read_partition_change_record_tags_2(buffer: Buffer, view: memoryview, p: in
             replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 3:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "removing_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2075,7 +2131,7 @@ def _read_partition_change_record_tags_2(buffer: Buffer, view: memoryview, p: in
             removing_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 4:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "adding_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2088,12 +2144,12 @@ def _read_partition_change_record_tags_2(buffer: Buffer, view: memoryview, p: in
             adding_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 5:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "leader_recovery_state:1", p, stop)
             (leader_recovery_state,) = read_b(buffer, p)
             p += 1
         elif tag == 8:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "directories:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2215,8 +2271,19 @@ def _encode_partition_change_record_1(message: PartitionChangeRecord) -> list[Pa
             raise absent("last_known_elr", "version 1")
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
-        if unknown_tags or isr is not None or leader != -2 or replicas is not None or removing_replicas is not None or adding_replicas is not None or leader_recovery_state != -1 or directories is not None:
-            add(write_i16s(partition_id, topic_id) + _write_partition_change_record_tags_2(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, unknown_tags))
+        if (
+            unknown_tags
+            or isr is not None
+            or leader != -2
+            or replicas is not None
+            or removing_replicas is not None
+            or adding_replicas is not None
+            or leader_recovery_state != -1
+            or directories is not None
+        ):
+            add(write_i16s(
+                partition_id, topic_id,
+            ) + _write_partition_change_record_tags_2(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, unknown_tags))
         else:
             add(write_i16sx(partition_id, topic_id))
     except UNENCODABLE as error:
@@ -2242,7 +2309,7 @@ def _read_partition_change_record_tags_3(buffer: Buffer, view: memoryview, p: in
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "PartitionChangeRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "isr:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2260,7 +2327,7 @@ def _read_partition_change_record_tags_3(buffer: Buffer, view: memoryview, p: in
             (leader,) = read_i(buffer, p)
             p += 4
         elif tag == 2:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2273,7 +2340,7 @@ def _read_partition_change_record_tags_3(buffer: Buffer, view: memoryview, p: in
             replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 3:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "removing_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2286,7 +2353,7 @@ def _read_partition_change_record_tags_3(buffer: Buffer, view: memoryview, p: in
             removing_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 4:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "adding_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2299,12 +2366,12 @@ def _read_partition_change_record_tags_3(buffer: Buffer, view: memoryview, p: in
             adding_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 5:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "leader_recovery_state:1", p, stop)
             (leader_recovery_state,) = read_b(buffer, p)
             p += 1
         elif tag == 6:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "eligible_leader_replicas:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2317,7 +2384,7 @@ def _read_partition_change_record_tags_3(buffer: Buffer, view: memoryview, p: in
             eligible_leader_replicas = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 7:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "last_known_elr:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2330,7 +2397,7 @@ def _read_partition_change_record_tags_3(buffer: Buffer, view: memoryview, p: in
             last_known_elr = [*read_int32s[n](buffer, p)] if n >= 0 else None
             p = q
         elif tag == 8:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "directories:1", p, stop)
             n = buffer[p]
             p += 1
@@ -2469,8 +2536,21 @@ def _encode_partition_change_record_2(message: PartitionChangeRecord) -> list[Pa
         ) = message
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
-        if unknown_tags or isr is not None or leader != -2 or replicas is not None or removing_replicas is not None or adding_replicas is not None or leader_recovery_state != -1 or eligible_leader_replicas is not None or last_known_elr is not None or directories is not None:
-            add(write_i16s(partition_id, topic_id) + _write_partition_change_record_tags_3(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, eligible_leader_replicas, last_known_elr, directories, unknown_tags))
+        if (
+            unknown_tags
+            or isr is not None
+            or leader != -2
+            or replicas is not None
+            or removing_replicas is not None
+            or adding_replicas is not None
+            or leader_recovery_state != -1
+            or eligible_leader_replicas is not None
+            or last_known_elr is not None
+            or directories is not None
+        ):
+            add(write_i16s(
+                partition_id, topic_id,
+            ) + _write_partition_change_record_tags_3(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, eligible_leader_replicas, last_known_elr, directories, unknown_tags))
         else:
             add(write_i16sx(partition_id, topic_id))
     except UNENCODABLE as error:
@@ -2574,26 +2654,24 @@ def _decode_delegation_token_record_0(buffer: Buffer, view: memoryview, p: int, 
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "owner:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "owner")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "owner:n requester:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "owner:n requester:1", p, end, n - 1)
         at = "owner"
         owner = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "requester")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "requester:n renewers:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "requester:n renewers:1", p, end, n - 1)
         at = "requester"
         requester = buffer[p:q].decode()
         n = buffer[q]
@@ -2605,7 +2683,7 @@ def _decode_delegation_token_record_0(buffer: Buffer, view: memoryview, p: int, 
             raise crowded(n, 1, "renewers", p, end)
         renewers: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "renewers:1", p, end)
             n = buffer[p]
             p += 1
@@ -2624,10 +2702,9 @@ def _decode_delegation_token_record_0(buffer: Buffer, view: memoryview, p: int, 
         p += 25
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "token_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "token_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "token_id:n tags:1", p, end, n - 1)
         at = "token_id"
         token_id = buffer[p:q].decode()
         t = buffer[q]
@@ -2667,12 +2744,12 @@ def _encode_delegation_token_record_0(message: DelegationTokenRecord) -> list[Pa
             add(body)
         body = token_id.encode()
         n = len(body)
-        add(write_qqqB(issue_timestamp, max_timestamp, expiration_timestamp, n + 1) if n < 127 else write_qqq(issue_timestamp, max_timestamp, expiration_timestamp) + text_length(n, "token_id"))
-        add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
+        if n < 127:
+            add(write_qqqB(issue_timestamp, max_timestamp, expiration_timestamp, n + 1))
         else:
-            add(b"\0")
+            add(write_qqq(issue_timestamp, max_timestamp, expiration_timestamp) + text_length(n, "token_id"))
+        add(body)
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2682,44 +2759,40 @@ def _decode_user_scram_credential_record_0(buffer: Buffer, view: memoryview, p: 
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "name:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 2 > end:
-            raise cut("", "name:n mechanism:1 salt:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 2 > end:
+            raise cut("", "name:n mechanism:1 salt:1", p, end, n - 1)
         at = "name"
         name = buffer[p:q].decode()
         mechanism, n = read_bB(buffer, q)
         p = q + 2
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "salt")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "salt:n stored_key:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "salt:n stored_key:1", p, end, n - 1)
         salt = bytes(view[p:q])
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "stored_key")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "stored_key:n server_key:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "stored_key:n server_key:1", p, end, n - 1)
         stored_key = bytes(view[p:q])
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "server_key")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "server_key:n iterations:4 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "server_key:n iterations:4 tags:1", p, end, n - 1)
         server_key = bytes(view[p:q])
         iterations, t = read_iB(buffer, q)
         p = q + 5
@@ -2744,7 +2817,10 @@ def _encode_user_scram_credential_record_0(message: UserScramCredentialRecord) -
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
         add(body)
         n = len(salt)
-        add(write_bB(mechanism, n + 1) if n < 127 else write_b(mechanism) + uvarint(n + 1))
+        if n < 127:
+            add(write_bB(mechanism, n + 1))
+        else:
+            add(write_b(mechanism) + uvarint(n + 1))
         add(salt)
         n = len(stored_key)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -2765,16 +2841,15 @@ def _decode_feature_level_record_0(buffer: Buffer, view: memoryview, p: int, end
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "name:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 3 > end:
-            raise cut("", "name:n feature_level:2 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 3 > end:
+            raise cut("", "name:n feature_level:2 tags:1", p, end, n - 1)
         at = "name"
         name = buffer[p:q].decode()
         feature_level, t = read_hB(buffer, q)
@@ -2812,7 +2887,7 @@ def _decode_client_quota_record_0(buffer: Buffer, view: memoryview, p: int, end:
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "entity:1", p, end)
         n = buffer[p]
         p += 1
@@ -2823,44 +2898,47 @@ def _decode_client_quota_record_0(buffer: Buffer, view: memoryview, p: int, end:
             raise crowded(n, 3, "entity", p, end)
         entity: list[EntityData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("entity", "entity_type:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "entity.entity_type")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("entity", "entity_type:n entity_name:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("entity", "entity_type:n entity_name:1", p, end, n - 1)
             at = "entity.entity_type"
             entity_type = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "entity.entity_name")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("entity", "entity_name:n tags:1", p, end, q - p)
-            at = "entity.entity_name"
-            entity_name = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("entity", "entity_name:n tags:1", p, end, n - 1)
+                at = "entity.entity_name"
+                entity_name: str | None = buffer[p:q].decode()
+            else:
+                entity_name = None
+                q = p
+                if q >= end:
+                    raise cut("entity", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "entity")
             entity.append(new(EntityData, (entity_type, entity_name, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "key:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "key")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 10 > end:
-            raise cut("", "key:n value:8 remove:1 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 10 > end:
+            raise cut("", "key:n value:8 remove:1 tags:1", p, end, n - 1)
         at = "key"
         key = buffer[p:q].decode()
         value, remove, t = read_dtB(buffer, q)
@@ -2895,10 +2973,7 @@ def _encode_client_quota_record_0(message: ClientQuotaRecord) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entity.entity_name"))
                 add(body)
-            if entity_unknown_tags:
-                add(tag_section(entity_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
         body = key.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "key"))
@@ -2952,7 +3027,7 @@ def _read_broker_registration_change_record_tags(buffer: Buffer, view: memoryvie
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "BrokerRegistrationChangeRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "fenced:1", p, stop)
             (fenced,) = read_b(buffer, p)
             p += 1
@@ -3023,12 +3098,12 @@ def _read_broker_registration_change_record_tags_2(buffer: Buffer, view: memoryv
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "BrokerRegistrationChangeRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "fenced:1", p, stop)
             (fenced,) = read_b(buffer, p)
             p += 1
         elif tag == 1:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "in_controlled_shutdown:1", p, stop)
             (in_controlled_shutdown,) = read_b(buffer, p)
             p += 1
@@ -3083,7 +3158,9 @@ def _encode_broker_registration_change_record_1(message: BrokerRegistrationChang
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 1")
         if unknown_tags or fenced != 0 or in_controlled_shutdown != 0:
-            add(write_iq(broker_id, broker_epoch) + _write_broker_registration_change_record_tags_2(fenced, in_controlled_shutdown, unknown_tags))
+            add(write_iq(
+                broker_id, broker_epoch,
+            ) + _write_broker_registration_change_record_tags_2(fenced, in_controlled_shutdown, unknown_tags))
         else:
             add(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
@@ -3103,17 +3180,17 @@ def _read_broker_registration_change_record_tags_3(buffer: Buffer, view: memoryv
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "BrokerRegistrationChangeRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "fenced:1", p, stop)
             (fenced,) = read_b(buffer, p)
             p += 1
         elif tag == 1:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "in_controlled_shutdown:1", p, stop)
             (in_controlled_shutdown,) = read_b(buffer, p)
             p += 1
         elif tag == 2:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -3183,7 +3260,9 @@ def _encode_broker_registration_change_record_2(message: BrokerRegistrationChang
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 2")
         if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or log_dirs:
-            add(write_iq(broker_id, broker_epoch) + _write_broker_registration_change_record_tags_3(fenced, in_controlled_shutdown, log_dirs, unknown_tags))
+            add(write_iq(
+                broker_id, broker_epoch,
+            ) + _write_broker_registration_change_record_tags_3(fenced, in_controlled_shutdown, log_dirs, unknown_tags))
         else:
             add(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
@@ -3204,17 +3283,17 @@ def _read_broker_registration_change_record_tags_4(buffer: Buffer, view: memoryv
     for _ in range(t):
         tag, p, stop = read_tag(buffer, p, end, tag, "BrokerRegistrationChangeRecord")
         if tag == 0:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "fenced:1", p, stop)
             (fenced,) = read_b(buffer, p)
             p += 1
         elif tag == 1:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "in_controlled_shutdown:1", p, stop)
             (in_controlled_shutdown,) = read_b(buffer, p)
             p += 1
         elif tag == 2:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -3227,7 +3306,7 @@ def _read_broker_registration_change_record_tags_4(buffer: Buffer, view: memoryv
             log_dirs = [*read_uuids[n](buffer, p)]
             p = q
         elif tag == 3:
-            if stop - p < 1:
+            if p >= stop:
                 raise cut("", "cordoned_log_dirs:1", p, stop)
             n = buffer[p]
             p += 1
@@ -3305,7 +3384,9 @@ def _encode_broker_registration_change_record_3(message: BrokerRegistrationChang
     try:
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
         if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or log_dirs or cordoned_log_dirs is not None:
-            add(write_iq(broker_id, broker_epoch) + _write_broker_registration_change_record_tags_4(fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags))
+            add(write_iq(
+                broker_id, broker_epoch,
+            ) + _write_broker_registration_change_record_tags_4(fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags))
         else:
             add(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
@@ -3323,30 +3404,27 @@ def _decode_access_control_entry_record_0(buffer: Buffer, view: memoryview, p: i
         p += 18
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "resource_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 2 > end:
-            raise cut("", "resource_name:n pattern_type:1 principal:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 2 > end:
+            raise cut("", "resource_name:n pattern_type:1 principal:1", p, end, n - 1)
         at = "resource_name"
         resource_name = buffer[p:q].decode()
         pattern_type, n = read_bB(buffer, q)
         p = q + 2
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "principal")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "principal:n host:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "principal:n host:1", p, end, n - 1)
         at = "principal"
         principal = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "host")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 3 > end:
-            raise cut("", "host:n operation:1 permission_type:1 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 3 > end:
+            raise cut("", "host:n operation:1 permission_type:1 tags:1", p, end, n - 1)
         at = "host"
         host = buffer[p:q].decode()
         operation, permission_type, t = read_bbB(buffer, q)
@@ -3373,11 +3451,17 @@ def _encode_access_control_entry_record_0(message: AccessControlEntryRecord) -> 
             raise wrong_size(id, "id")
         body = resource_name.encode()
         n = len(body)
-        add(write_16sbB(id, resource_type, n + 1) if n < 127 else write_16sb(id, resource_type) + text_length(n, "resource_name"))
+        if n < 127:
+            add(write_16sbB(id, resource_type, n + 1))
+        else:
+            add(write_16sb(id, resource_type) + text_length(n, "resource_name"))
         add(body)
         body = principal.encode()
         n = len(body)
-        add(write_bB(pattern_type, n + 1) if n < 127 else write_b(pattern_type) + text_length(n, "principal"))
+        if n < 127:
+            add(write_bB(pattern_type, n + 1))
+        else:
+            add(write_b(pattern_type) + text_length(n, "principal"))
         add(body)
         body = host.encode()
         n = len(body)
@@ -3427,7 +3511,7 @@ def _encode_remove_access_control_entry_record_0(message: RemoveAccessControlEnt
 def _decode_no_op_record_0(buffer: Buffer, view: memoryview, p: int, end: int) -> NoOpRecord:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -3445,10 +3529,7 @@ def _encode_no_op_record_0(message: NoOpRecord) -> list[Part]:
     add = parts.append
     try:
         unknown_tags, = message
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3488,16 +3569,15 @@ def _decode_remove_user_scram_credential_record_0(buffer: Buffer, view: memoryvi
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "name:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 2 > end:
-            raise cut("", "name:n mechanism:1 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 2 > end:
+            raise cut("", "name:n mechanism:1 tags:1", p, end, n - 1)
         at = "name"
         name = buffer[p:q].decode()
         mechanism, t = read_bB(buffer, q)
@@ -3542,18 +3622,21 @@ def _read_begin_transaction_record_tags(buffer: Buffer, view: memoryview, p: int
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "BeginTransactionRecord")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "name:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "name")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "name:n", p, stop, q - p)
-                at = "name"
-                name = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "name:n", p, stop, n - 1)
+                    at = "name"
+                    name = buffer[p:q].decode()
+                else:
+                    name = None
+                    q = p
                 p = q
             else:
                 unknown.append((tag, bytes(view[p:stop])))
@@ -3568,7 +3651,7 @@ def _read_begin_transaction_record_tags(buffer: Buffer, view: memoryview, p: int
 def _decode_begin_transaction_record_0(buffer: Buffer, view: memoryview, p: int, end: int) -> BeginTransactionRecord:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -3616,7 +3699,7 @@ def _encode_begin_transaction_record_0(message: BeginTransactionRecord) -> list[
 def _decode_end_transaction_record_0(buffer: Buffer, view: memoryview, p: int, end: int) -> EndTransactionRecord:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -3634,10 +3717,7 @@ def _encode_end_transaction_record_0(message: EndTransactionRecord) -> list[Part
     add = parts.append
     try:
         unknown_tags, = message
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3654,18 +3734,21 @@ def _read_abort_transaction_record_tags(buffer: Buffer, view: memoryview, p: int
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "AbortTransactionRecord")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "reason:1", p, stop)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "reason")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q > stop:
-                    raise cut("", "reason:n", p, stop, q - p)
-                at = "reason"
-                reason = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q > stop:
+                        raise cut("", "reason:n", p, stop, n - 1)
+                    at = "reason"
+                    reason = buffer[p:q].decode()
+                else:
+                    reason = None
+                    q = p
                 p = q
             else:
                 unknown.append((tag, bytes(view[p:stop])))
@@ -3680,7 +3763,7 @@ def _read_abort_transaction_record_tags(buffer: Buffer, view: memoryview, p: int
 def _decode_abort_transaction_record_0(buffer: Buffer, view: memoryview, p: int, end: int) -> AbortTransactionRecord:
     """Version 0."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -3729,16 +3812,15 @@ def _decode_remove_delegation_token_record_0(buffer: Buffer, view: memoryview, p
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "token_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "token_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "token_id:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "token_id:n tags:1", p, end, n - 1)
         at = "token_id"
         token_id = buffer[p:q].decode()
         t = buffer[q]
@@ -3763,10 +3845,7 @@ def _encode_remove_delegation_token_record_0(message: RemoveDelegationTokenRecor
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "token_id"))
         add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3787,26 +3866,24 @@ def _decode_register_controller_record_0(buffer: Buffer, view: memoryview, p: in
             raise crowded(n, 7, "end_points", p, end)
         end_points: list[ControllerEndpoint] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("end_points", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("end_points", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("end_points", "name:n host:1", p, end, n - 1)
             at = "end_points.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "end_points.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("end_points", "host:n port:2 security_protocol:2 tags:1", p, end, n - 1)
             at = "end_points.host"
             host = buffer[p:q].decode()
             port, security_protocol, t = read_HhB(buffer, q)
@@ -3815,7 +3892,7 @@ def _decode_register_controller_record_0(buffer: Buffer, view: memoryview, p: in
             if t:
                 tags, p = read_tags(buffer, p, end, t, "end_points")
             end_points.append(new(ControllerEndpoint, (name, host, port, security_protocol, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "features:1", p, end)
         n = buffer[p]
         p += 1
@@ -3826,16 +3903,15 @@ def _decode_register_controller_record_0(buffer: Buffer, view: memoryview, p: in
             raise crowded(n, 6, "features", p, end)
         features: list[ControllerFeature] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("features", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "features.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("features", "name:n min_supported_version:2 max_supported_version:2 tags:1", p, end, n - 1)
             at = "features.name"
             features_name = buffer[p:q].decode()
             min_supported_version, max_supported_version, t = read_hhB(buffer, q)
@@ -3844,7 +3920,7 @@ def _decode_register_controller_record_0(buffer: Buffer, view: memoryview, p: in
             if t:
                 tags, p = read_tags(buffer, p, end, t, "features")
             features.append(new(ControllerFeature, (features_name, min_supported_version, max_supported_version, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -3867,7 +3943,10 @@ def _encode_register_controller_record_0(message: RegisterControllerRecord) -> l
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
-        add(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1) if n < 127 else write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
+        if n < 127:
+            add(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
+        else:
+            add(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
@@ -3892,10 +3971,7 @@ def _encode_register_controller_record_0(message: RegisterControllerRecord) -> l
                 add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
             else:
                 add(write_hhx(min_supported_version, max_supported_version))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3905,16 +3981,15 @@ def _decode_clear_elr_record_0(buffer: Buffer, view: memoryview, p: int, end: in
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "topic_name:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "topic_name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "topic_name:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "topic_name:n tags:1", p, end, n - 1)
         at = "topic_name"
         topic_name = buffer[p:q].decode()
         t = buffer[q]
@@ -3939,10 +4014,7 @@ def _encode_clear_elr_record_0(message: ClearElrRecord) -> list[Part]:
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_name"))
         add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -51,6 +51,7 @@ write_ii = Struct(">ii").pack
 write_iqh = Struct(">iqh").pack
 write_iqi = Struct(">iqi").pack
 write_iqiB = Struct(">iqiB").pack
+write_iqiBx = Struct(">iqiBx").pack
 write_iqih = Struct(">iqih").pack
 write_iqix = Struct(">iqix").pack
 write_qi = Struct(">qi").pack
@@ -144,13 +145,17 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 committed_metadata:2", p, end)
                 partition_index, committed_offset, n = read_iqh(buffer, p)
                 p += 14
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topics.partitions", "committed_metadata:n", p, end, n)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    committed_metadata = None
+                    q = p
+                else:
                     raise negative(n, "topics.partitions.committed_metadata", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topics.partitions", "committed_metadata:n", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partitions.append(new(OffsetCommitRequestPartition, (
                     partition_index, committed_offset, -1, committed_metadata, (),
@@ -255,13 +260,17 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 committed_metadata:2", p, end)
                 partition_index, committed_offset, n = read_iqh(buffer, p)
                 p += 14
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topics.partitions", "committed_metadata:n", p, end, n)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    committed_metadata = None
+                    q = p
+                else:
                     raise negative(n, "topics.partitions.committed_metadata", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topics.partitions", "committed_metadata:n", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partitions.append(new(OffsetCommitRequestPartition, (
                     partition_index, committed_offset, -1, committed_metadata, (),
@@ -364,13 +373,17 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 committed_metadata:2", p, end)
                 partition_index, committed_offset, committed_leader_epoch, n = read_iqih(buffer, p)
                 p += 18
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topics.partitions", "committed_metadata:n", p, end, n)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    committed_metadata = None
+                    q = p
+                else:
                     raise negative(n, "topics.partitions.committed_metadata", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topics.partitions", "committed_metadata:n", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partitions.append(new(OffsetCommitRequestPartition, (
                     partition_index, committed_offset, committed_leader_epoch, committed_metadata, (),
@@ -450,13 +463,19 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
         member_id = buffer[p:q].decode()
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "group_instance_id:n topics:4", p, end, n)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            group_instance_id = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "topics:4", p, end)
+        else:
             raise negative(n, "group_instance_id", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "group_instance_id:n topics:4", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 6 > end - p:
@@ -482,13 +501,17 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 committed_metadata:2", p, end)
                 partition_index, committed_offset, committed_leader_epoch, n = read_iqih(buffer, p)
                 p += 18
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topics.partitions", "committed_metadata:n", p, end, n)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    committed_metadata = None
+                    q = p
+                else:
                     raise negative(n, "topics.partitions.committed_metadata", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topics.partitions", "committed_metadata:n", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partitions.append(new(OffsetCommitRequestPartition, (
                     partition_index, committed_offset, committed_leader_epoch, committed_metadata, (),
@@ -556,38 +579,41 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
     """Versions 8-9."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "group_id:n generation_id_or_member_epoch:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "group_id:n generation_id_or_member_epoch:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         generation_id_or_member_epoch, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n topics:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n topics:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "topics:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -597,16 +623,15 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             raise crowded(n, 3, "topics", p, end)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -624,12 +649,17 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                 p += 17
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.partitions.committed_metadata")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, n - 1)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                else:
+                    committed_metadata = None
+                    q = p
+                    if q >= end:
+                        raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -638,7 +668,7 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                 partitions.append(new(OffsetCommitRequestPartition, (
                     partition_index, committed_offset, committed_leader_epoch, committed_metadata, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -646,7 +676,7 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(OffsetCommitRequestTopic, (name, ZERO_UUID, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -674,7 +704,10 @@ def _encode_request_8(message: OffsetCommitRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iB(generation_id_or_member_epoch, n + 1) if n < 127 else write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_iB(generation_id_or_member_epoch, n + 1))
+        else:
+            add(write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -695,25 +728,24 @@ def _encode_request_8(message: OffsetCommitRequest) -> list[Part]:
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
-                if committed_metadata is None:
-                    add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                if committed_metadata or partitions_unknown_tags:
+                    if committed_metadata is None:
+                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                    else:
+                        body = committed_metadata.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                        else:
+                            add(write_iqi(
+                                partition_index, committed_offset, committed_leader_epoch,
+                            ) + text_length(n, "topics.partitions.committed_metadata"))
+                        add(body)
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    body = committed_metadata.encode()
-                    n = len(body)
-                    add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1) if n < 127 else write_iqi(partition_index, committed_offset, committed_leader_epoch) + text_length(n, "topics.partitions.committed_metadata"))
-                    add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_iqiBx(partition_index, committed_offset, committed_leader_epoch, committed_metadata is not None))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -723,38 +755,41 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
     """Version 10."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "group_id:n generation_id_or_member_epoch:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "group_id:n generation_id_or_member_epoch:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         generation_id_or_member_epoch, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n topics:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n topics:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "topics:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -781,12 +816,17 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                 p += 17
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.partitions.committed_metadata")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, n - 1)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                else:
+                    committed_metadata = None
+                    q = p
+                    if q >= end:
+                        raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -795,7 +835,7 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                 partitions.append(new(OffsetCommitRequestPartition, (
                     partition_index, committed_offset, committed_leader_epoch, committed_metadata, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -803,7 +843,7 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(OffsetCommitRequestTopic, ("", topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -831,7 +871,10 @@ def _encode_request_10(message: OffsetCommitRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iB(generation_id_or_member_epoch, n + 1) if n < 127 else write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_iB(generation_id_or_member_epoch, n + 1))
+        else:
+            add(write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -846,29 +889,31 @@ def _encode_request_10(message: OffsetCommitRequest) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
-                if committed_metadata is None:
-                    add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                if committed_metadata or partitions_unknown_tags:
+                    if committed_metadata is None:
+                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                    else:
+                        body = committed_metadata.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                        else:
+                            add(write_iqi(
+                                partition_index, committed_offset, committed_leader_epoch,
+                            ) + text_length(n, "topics.partitions.committed_metadata"))
+                        add(body)
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    body = committed_metadata.encode()
-                    n = len(body)
-                    add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1) if n < 127 else write_iqi(partition_index, committed_offset, committed_leader_epoch) + text_length(n, "topics.partitions.committed_metadata"))
-                    add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_iqiBx(partition_index, committed_offset, committed_leader_epoch, committed_metadata is not None))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1019,16 +1064,15 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             raise crowded(n, 3, "topics", p, end)
         topics: list[OffsetCommitResponseTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -1054,7 +1098,7 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(OffsetCommitResponsePartition, (partition_index, error_code, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1062,7 +1106,7 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(OffsetCommitResponseTopic, (name, ZERO_UUID, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1083,7 +1127,10 @@ def _encode_response_8(message: OffsetCommitResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -1096,14 +1143,8 @@ def _encode_response_8(message: OffsetCommitResponse) -> list[Part]:
                     add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihx(partition_index, error_code))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1148,7 +1189,7 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(OffsetCommitResponsePartition, (partition_index, error_code, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("topics", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1156,7 +1197,7 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
         if t:
             tags, p = read_tags(buffer, p, end, t, "topics")
         topics.append(new(OffsetCommitResponseTopic, ("", topic_id, partitions, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -1175,25 +1216,25 @@ def _encode_response_10(message: OffsetCommitResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihx(partition_index, error_code))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

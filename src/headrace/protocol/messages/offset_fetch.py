@@ -52,6 +52,7 @@ write_int32s = Shapes("i", method="pack")
 write_iqh = Struct(">iqh").pack
 write_iqi = Struct(">iqi").pack
 write_iqiB = Struct(">iqiB").pack
+write_iqiBhx = Struct(">iqiBhx").pack
 write_iqih = Struct(">iqih").pack
 write_iqix = Struct(">iqix").pack
 write_ix = Struct(">ix").pack
@@ -225,10 +226,10 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
         group_id = buffer[p:q].decode()
         (n,) = read_i(buffer, q)
         p = q + 4
-        if n < -1 or n * 6 > end - p:
-            raise crowded(n, 6, "topics", p, end)
         topics: list[OffsetFetchRequestTopic] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 6 > end - p:
+                raise crowded(n, 6, "topics", p, end)
             topics = []
             for _ in range(n):
                 if end - p < 2:
@@ -295,39 +296,37 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
     """Version 6."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topics")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "topics", p, end)
         topics: list[OffsetFetchRequestTopic] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "topics", p, end)
             topics = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics", "name:n partition_indexes:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics", "name:n partition_indexes:1", p, end, n - 1)
                 at = "topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -336,7 +335,7 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partition_indexes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partition_indexes, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -344,7 +343,7 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics")
                 topics.append(new(OffsetFetchRequestTopic, (name, partition_indexes, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -385,14 +384,8 @@ def _encode_request_6(message: OffsetFetchRequest) -> list[Part]:
                 n = len(partition_indexes)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partition_indexes))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -402,39 +395,37 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
     """Version 7."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "topics")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "topics", p, end)
         topics: list[OffsetFetchRequestTopic] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "topics", p, end)
             topics = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topics", "name:n partition_indexes:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topics", "name:n partition_indexes:1", p, end, n - 1)
                 at = "topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -443,7 +434,7 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     n, p = uvarint_rest(buffer, p, end, n, "topics.partition_indexes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partition_indexes, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -490,10 +481,7 @@ def _encode_request_7(message: OffsetFetchRequest) -> list[Part]:
                 n = len(partition_indexes)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partition_indexes))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(require_stable) + tag_section(unknown_tags))
         else:
@@ -507,7 +495,7 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
     """Version 8."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "groups:1", p, end)
         n = buffer[p]
         p += 1
@@ -518,39 +506,37 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             raise crowded(n, 3, "groups", p, end)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n topics:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
-            n -= 1
-            if n * 3 > end - p:
-                raise crowded(n, 3, "groups.topics", p, end)
             topics: list[OffsetFetchRequestTopics] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
+                n -= 1
+                if n * 3 > end - p:
+                    raise crowded(n, 3, "groups.topics", p, end)
                 topics = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.topics", "name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.topics.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.topics", "name:n partition_indexes:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.topics", "name:n partition_indexes:1", p, end, n - 1)
                     at = "groups.topics.name"
                     name = buffer[p:q].decode()
                     n = buffer[q]
@@ -559,7 +545,7 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                         n, p = uvarint_rest(buffer, p, end, n, "groups.topics.partition_indexes")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                     *partition_indexes, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -567,7 +553,7 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics")
                     topics.append(new(OffsetFetchRequestTopics, (name, ZERO_UUID, partition_indexes, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -619,14 +605,8 @@ def _encode_request_8(message: OffsetFetchRequest) -> list[Part]:
                     n = len(partition_indexes)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*partition_indexes))
-                    if topics_unknown_tags:
-                        add(tag_section(topics_unknown_tags))
-                    else:
-                        add(b"\0")
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
+                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(require_stable) + tag_section(unknown_tags))
         else:
@@ -640,7 +620,7 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
     """Version 9."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "groups:1", p, end)
         n = buffer[p]
         p += 1
@@ -651,49 +631,52 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             raise crowded(n, 8, "groups", p, end)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n member_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n member_id:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.member_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 5 > end:
-                raise cut("groups", "member_id:n member_epoch:4 topics:1", p, end, q - p)
-            at = "groups.member_id"
-            member_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 5 > end:
+                    raise cut("groups", "member_id:n member_epoch:4 topics:1", p, end, n - 1)
+                at = "groups.member_id"
+                member_id: str | None = buffer[p:q].decode()
+            else:
+                member_id = None
+                q = p
+                if q + 5 > end:
+                    raise cut("groups", "member_epoch:4 topics:1", p, end)
             member_epoch, n = read_iB(buffer, q)
             p = q + 5
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
-            n -= 1
-            if n * 3 > end - p:
-                raise crowded(n, 3, "groups.topics", p, end)
             topics: list[OffsetFetchRequestTopics] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
+                n -= 1
+                if n * 3 > end - p:
+                    raise crowded(n, 3, "groups.topics", p, end)
                 topics = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.topics", "name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.topics.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.topics", "name:n partition_indexes:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.topics", "name:n partition_indexes:1", p, end, n - 1)
                     at = "groups.topics.name"
                     name = buffer[p:q].decode()
                     n = buffer[q]
@@ -702,7 +685,7 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                         n, p = uvarint_rest(buffer, p, end, n, "groups.topics.partition_indexes")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                     *partition_indexes, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -710,7 +693,7 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics")
                     topics.append(new(OffsetFetchRequestTopics, (name, ZERO_UUID, partition_indexes, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -760,7 +743,10 @@ def _encode_request_9(message: OffsetFetchRequest) -> list[Part]:
                 add(write_ix(member_epoch))
             else:
                 n = len(groups_topics)
-                add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(member_epoch, n + 1))
+                else:
+                    add(write_i(member_epoch) + uvarint(n + 1))
                 for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
                     body = name.encode()
                     n = len(body)
@@ -769,14 +755,8 @@ def _encode_request_9(message: OffsetFetchRequest) -> list[Part]:
                     n = len(partition_indexes)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*partition_indexes))
-                    if topics_unknown_tags:
-                        add(tag_section(topics_unknown_tags))
-                    else:
-                        add(b"\0")
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
+                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(require_stable) + tag_section(unknown_tags))
         else:
@@ -790,7 +770,7 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
     """Version 10."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "groups:1", p, end)
         n = buffer[p]
         p += 1
@@ -801,37 +781,41 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             raise crowded(n, 8, "groups", p, end)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n member_id:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n member_id:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.member_id")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 5 > end:
-                raise cut("groups", "member_id:n member_epoch:4 topics:1", p, end, q - p)
-            at = "groups.member_id"
-            member_id = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q + 5 > end:
+                    raise cut("groups", "member_id:n member_epoch:4 topics:1", p, end, n - 1)
+                at = "groups.member_id"
+                member_id: str | None = buffer[p:q].decode()
+            else:
+                member_id = None
+                q = p
+                if q + 5 > end:
+                    raise cut("groups", "member_epoch:4 topics:1", p, end)
             member_epoch, n = read_iB(buffer, q)
             p = q + 5
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
-            n -= 1
-            if n * 18 > end - p:
-                raise crowded(n, 18, "groups.topics", p, end)
             topics: list[OffsetFetchRequestTopics] | None = None
-            if n >= 0:
+            if n:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
+                n -= 1
+                if n * 18 > end - p:
+                    raise crowded(n, 18, "groups.topics", p, end)
                 topics = []
                 for _ in range(n):
                     if end - p < 17:
@@ -842,7 +826,7 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                         n, p = uvarint_rest(buffer, p, end, n, "groups.topics.partition_indexes")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                     *partition_indexes, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -850,7 +834,7 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics")
                     topics.append(new(OffsetFetchRequestTopics, ("", topic_id, partition_indexes, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -900,21 +884,21 @@ def _encode_request_10(message: OffsetFetchRequest) -> list[Part]:
                 add(write_ix(member_epoch))
             else:
                 n = len(groups_topics)
-                add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(member_epoch, n + 1))
+                else:
+                    add(write_i(member_epoch) + uvarint(n + 1))
                 for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.topics.topic_id")
                     n = len(partition_indexes)
-                    add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-                    add(write_int32s[n](*partition_indexes))
-                    if topics_unknown_tags:
-                        add(tag_section(topics_unknown_tags))
+                    if n < 127:
+                        add(write_16sB(topic_id, n + 1))
                     else:
-                        add(b"\0")
-            if groups_unknown_tags:
-                add(tag_section(groups_unknown_tags))
-            else:
-                add(b"\0")
+                        add(write_16s(topic_id) + uvarint(n + 1))
+                    add(write_int32s[n](*partition_indexes))
+                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
         if unknown_tags:
             add(write_t(require_stable) + tag_section(unknown_tags))
         else:
@@ -954,13 +938,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 metadata:2", p, end)
                 partition_index, committed_offset, n = read_iqh(buffer, p)
                 p += 14
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "metadata:n error_code:2", p, end, n)
+                    at = "topics.partitions.metadata"
+                    metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    metadata = None
+                    q = p
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "error_code:2", p, end)
+                else:
                     raise negative(n, "topics.partitions.metadata", p)
-                q = p + n if n > 0 else p
-                if q + 2 > end:
-                    raise cut("topics.partitions", "metadata:n error_code:2", p, end, q - p)
-                at = "topics.partitions.metadata"
-                metadata = buffer[p:q].decode() if n >= 0 else None
                 (error_code,) = read_h(buffer, q)
                 p = q + 2
                 partitions.append(new(OffsetFetchResponsePartition, (
@@ -1044,26 +1034,32 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 metadata:2", p, end)
                 partition_index, committed_offset, n = read_iqh(buffer, p)
                 p += 14
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "metadata:n error_code:2", p, end, n)
+                    at = "topics.partitions.metadata"
+                    metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    metadata = None
+                    q = p
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "error_code:2", p, end)
+                else:
                     raise negative(n, "topics.partitions.metadata", p)
-                q = p + n if n > 0 else p
-                if q + 2 > end:
-                    raise cut("topics.partitions", "metadata:n error_code:2", p, end, q - p)
-                at = "topics.partitions.metadata"
-                metadata = buffer[p:q].decode() if n >= 0 else None
-                (error_code,) = read_h(buffer, q)
+                (partitions_error_code,) = read_h(buffer, q)
                 p = q + 2
                 partitions.append(new(OffsetFetchResponsePartition, (
-                    partition_index, committed_offset, -1, metadata, error_code, (),
+                    partition_index, committed_offset, -1, metadata, partitions_error_code, (),
                 )))
             topics.append(new(OffsetFetchResponseTopic, (name, partitions, ())))
         if end - p < 2:
             raise cut("", "error_code:2", p, end)
-        (error_code_,) = read_h(buffer, p)
+        (error_code,) = read_h(buffer, p)
         p += 2
         if p != end:
             raise not_at_end("OffsetFetchResponse", p, end)
-        return new(OffsetFetchResponse, (0, topics, error_code_, (), ()))
+        return new(OffsetFetchResponse, (0, topics, error_code, (), ()))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -1139,26 +1135,32 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 metadata:2", p, end)
                 partition_index, committed_offset, n = read_iqh(buffer, p)
                 p += 14
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "metadata:n error_code:2", p, end, n)
+                    at = "topics.partitions.metadata"
+                    metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    metadata = None
+                    q = p
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "error_code:2", p, end)
+                else:
                     raise negative(n, "topics.partitions.metadata", p)
-                q = p + n if n > 0 else p
-                if q + 2 > end:
-                    raise cut("topics.partitions", "metadata:n error_code:2", p, end, q - p)
-                at = "topics.partitions.metadata"
-                metadata = buffer[p:q].decode() if n >= 0 else None
-                (error_code,) = read_h(buffer, q)
+                (partitions_error_code,) = read_h(buffer, q)
                 p = q + 2
                 partitions.append(new(OffsetFetchResponsePartition, (
-                    partition_index, committed_offset, -1, metadata, error_code, (),
+                    partition_index, committed_offset, -1, metadata, partitions_error_code, (),
                 )))
             topics.append(new(OffsetFetchResponseTopic, (name, partitions, ())))
         if end - p < 2:
             raise cut("", "error_code:2", p, end)
-        (error_code_,) = read_h(buffer, p)
+        (error_code,) = read_h(buffer, p)
         p += 2
         if p != end:
             raise not_at_end("OffsetFetchResponse", p, end)
-        return new(OffsetFetchResponse, (throttle_time_ms, topics, error_code_, (), ()))
+        return new(OffsetFetchResponse, (throttle_time_ms, topics, error_code, (), ()))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -1234,26 +1236,32 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 metadata:2", p, end)
                 partition_index, committed_offset, committed_leader_epoch, n = read_iqih(buffer, p)
                 p += 18
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "metadata:n error_code:2", p, end, n)
+                    at = "topics.partitions.metadata"
+                    metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    metadata = None
+                    q = p
+                    if q + 2 > end:
+                        raise cut("topics.partitions", "error_code:2", p, end)
+                else:
                     raise negative(n, "topics.partitions.metadata", p)
-                q = p + n if n > 0 else p
-                if q + 2 > end:
-                    raise cut("topics.partitions", "metadata:n error_code:2", p, end, q - p)
-                at = "topics.partitions.metadata"
-                metadata = buffer[p:q].decode() if n >= 0 else None
-                (error_code,) = read_h(buffer, q)
+                (partitions_error_code,) = read_h(buffer, q)
                 p = q + 2
                 partitions.append(new(OffsetFetchResponsePartition, (
-                    partition_index, committed_offset, committed_leader_epoch, metadata, error_code, (),
+                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code, (),
                 )))
             topics.append(new(OffsetFetchResponseTopic, (name, partitions, ())))
         if end - p < 2:
             raise cut("", "error_code:2", p, end)
-        (error_code_,) = read_h(buffer, p)
+        (error_code,) = read_h(buffer, p)
         p += 2
         if p != end:
             raise not_at_end("OffsetFetchResponse", p, end)
-        return new(OffsetFetchResponse, (throttle_time_ms, topics, error_code_, (), ()))
+        return new(OffsetFetchResponse, (throttle_time_ms, topics, error_code, (), ()))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -1314,16 +1322,15 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             raise crowded(n, 3, "topics", p, end)
         topics: list[OffsetFetchResponseTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -1341,21 +1348,26 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                 p += 17
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.partitions.metadata")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 3 > end:
-                    raise cut("topics.partitions", "metadata:n error_code:2 tags:1", p, end, q - p)
-                at = "topics.partitions.metadata"
-                metadata = buffer[p:q].decode() if n >= 0 else None
-                error_code, t = read_hB(buffer, q)
+                if n:
+                    q = p + n - 1
+                    if q + 3 > end:
+                        raise cut("topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
+                    at = "topics.partitions.metadata"
+                    metadata: str | None = buffer[p:q].decode()
+                else:
+                    metadata = None
+                    q = p
+                    if q + 3 > end:
+                        raise cut("topics.partitions", "error_code:2 tags:1", p, end)
+                partitions_error_code, t = read_hB(buffer, q)
                 p = q + 3
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(OffsetFetchResponsePartition, (
-                    partition_index, committed_offset, committed_leader_epoch, metadata, error_code, tags,
+                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1365,14 +1377,14 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             topics.append(new(OffsetFetchResponseTopic, (name, partitions, tags)))
         if end - p < 3:
             raise cut("", "error_code:2 tags:1", p, end)
-        error_code_, t = read_hB(buffer, p)
+        error_code, t = read_hB(buffer, p)
         p += 3
         tags = ()
         if t:
             tags, p = read_tags(buffer, p, end, t, "OffsetFetchResponse")
         if p != end:
             raise not_at_end("OffsetFetchResponse", p, end)
-        return new(OffsetFetchResponse, (throttle_time_ms, topics, error_code_, (), tags))
+        return new(OffsetFetchResponse, (throttle_time_ms, topics, error_code, (), tags))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -1386,7 +1398,10 @@ def _encode_response_6(message: OffsetFetchResponse) -> list[Part]:
         if groups:
             raise absent("groups", "versions 6-7")
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -1398,21 +1413,28 @@ def _encode_response_6(message: OffsetFetchResponse) -> list[Part]:
                 partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                 partitions_unknown_tags,
             ) in partitions:
-                if metadata is None:
-                    add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                if metadata or partitions_unknown_tags:
+                    if metadata is None:
+                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                    else:
+                        body = metadata.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                        else:
+                            add(write_iqi(
+                                partition_index, committed_offset, committed_leader_epoch,
+                            ) + text_length(n, "topics.partitions.metadata"))
+                        add(body)
+                    if partitions_unknown_tags:
+                        add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
+                    else:
+                        add(write_hx(partitions_error_code))
                 else:
-                    body = metadata.encode()
-                    n = len(body)
-                    add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1) if n < 127 else write_iqi(partition_index, committed_offset, committed_leader_epoch) + text_length(n, "topics.partitions.metadata"))
-                    add(body)
-                if partitions_unknown_tags:
-                    add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
-                else:
-                    add(write_hx(partitions_error_code))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_iqiBhx(
+                        partition_index, committed_offset, committed_leader_epoch, metadata is not None, partitions_error_code,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
             add(write_h(error_code) + tag_section(unknown_tags))
         else:
@@ -1437,16 +1459,15 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             raise crowded(n, 5, "groups", p, end)
         groups: list[OffsetFetchResponseGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n topics:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
@@ -1458,16 +1479,15 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                 raise crowded(n, 3, "groups.topics", p, end)
             topics: list[OffsetFetchResponseTopics] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.topics", "name:n partitions:1", p, end, n - 1)
                 at = "groups.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -1485,21 +1505,26 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     p += 17
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.metadata")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 3 > end:
-                        raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, q - p)
-                    at = "groups.topics.partitions.metadata"
-                    metadata = buffer[p:q].decode() if n >= 0 else None
-                    error_code, t = read_hB(buffer, q)
+                    if n:
+                        q = p + n - 1
+                        if q + 3 > end:
+                            raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
+                        at = "groups.topics.partitions.metadata"
+                        metadata: str | None = buffer[p:q].decode()
+                    else:
+                        metadata = None
+                        q = p
+                        if q + 3 > end:
+                            raise cut("groups.topics.partitions", "error_code:2 tags:1", p, end)
+                    partitions_error_code, t = read_hB(buffer, q)
                     p = q + 3
                     tags = ()
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
                     partitions.append(new(OffsetFetchResponsePartitions, (
-                        partition_index, committed_offset, committed_leader_epoch, metadata, error_code, tags,
+                        partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -1509,13 +1534,13 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                 topics.append(new(OffsetFetchResponseTopics, (name, ZERO_UUID, partitions, tags)))
             if end - p < 3:
                 raise cut("groups", "error_code:2 tags:1", p, end)
-            groups_error_code, t = read_hB(buffer, p)
+            error_code, t = read_hB(buffer, p)
             p += 3
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
-            groups.append(new(OffsetFetchResponseGroup, (group_id, topics, groups_error_code, tags)))
-        if end - p < 1:
+            groups.append(new(OffsetFetchResponseGroup, (group_id, topics, error_code, tags)))
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1538,7 +1563,10 @@ def _encode_response_8(message: OffsetFetchResponse) -> list[Part]:
         if topics:
             raise absent("topics", "versions 8-9")
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, groups_topics, groups_error_code, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
@@ -1557,29 +1585,34 @@ def _encode_response_8(message: OffsetFetchResponse) -> list[Part]:
                     partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                     partitions_unknown_tags,
                 ) in partitions:
-                    if metadata is None:
-                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                    if metadata or partitions_unknown_tags:
+                        if metadata is None:
+                            add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                        else:
+                            body = metadata.encode()
+                            n = len(body)
+                            if n < 127:
+                                add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                            else:
+                                add(write_iqi(
+                                    partition_index, committed_offset, committed_leader_epoch,
+                                ) + text_length(n, "groups.topics.partitions.metadata"))
+                            add(body)
+                        if partitions_unknown_tags:
+                            add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
+                        else:
+                            add(write_hx(partitions_error_code))
                     else:
-                        body = metadata.encode()
-                        n = len(body)
-                        add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1) if n < 127 else write_iqi(partition_index, committed_offset, committed_leader_epoch) + text_length(n, "groups.topics.partitions.metadata"))
-                        add(body)
-                    if partitions_unknown_tags:
-                        add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
-                    else:
-                        add(write_hx(partitions_error_code))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                        add(write_iqiBhx(
+                            partition_index, committed_offset, committed_leader_epoch, metadata is not None,
+                            partitions_error_code,
+                        ))
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if groups_unknown_tags:
                 add(write_h(groups_error_code) + tag_section(groups_unknown_tags))
             else:
                 add(write_hx(groups_error_code))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1600,16 +1633,15 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
             raise crowded(n, 5, "groups", p, end)
         groups: list[OffsetFetchResponseGroup] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "group_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n topics:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n topics:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
@@ -1638,21 +1670,26 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
                     p += 17
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.metadata")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 3 > end:
-                        raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, q - p)
-                    at = "groups.topics.partitions.metadata"
-                    metadata = buffer[p:q].decode() if n >= 0 else None
-                    error_code, t = read_hB(buffer, q)
+                    if n:
+                        q = p + n - 1
+                        if q + 3 > end:
+                            raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
+                        at = "groups.topics.partitions.metadata"
+                        metadata: str | None = buffer[p:q].decode()
+                    else:
+                        metadata = None
+                        q = p
+                        if q + 3 > end:
+                            raise cut("groups.topics.partitions", "error_code:2 tags:1", p, end)
+                    partitions_error_code, t = read_hB(buffer, q)
                     p = q + 3
                     tags = ()
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
                     partitions.append(new(OffsetFetchResponsePartitions, (
-                        partition_index, committed_offset, committed_leader_epoch, metadata, error_code, tags,
+                        partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -1662,13 +1699,13 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
                 topics.append(new(OffsetFetchResponseTopics, ("", topic_id, partitions, tags)))
             if end - p < 3:
                 raise cut("groups", "error_code:2 tags:1", p, end)
-            groups_error_code, t = read_hB(buffer, p)
+            error_code, t = read_hB(buffer, p)
             p += 3
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
-            groups.append(new(OffsetFetchResponseGroup, (group_id, topics, groups_error_code, tags)))
-        if end - p < 1:
+            groups.append(new(OffsetFetchResponseGroup, (group_id, topics, error_code, tags)))
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1691,7 +1728,10 @@ def _encode_response_10(message: OffsetFetchResponse) -> list[Part]:
         if topics:
             raise absent("topics", "version 10")
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, groups_topics, groups_error_code, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
@@ -1703,34 +1743,42 @@ def _encode_response_10(message: OffsetFetchResponse) -> list[Part]:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "groups.topics.topic_id")
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
+                else:
+                    add(write_16s(topic_id) + uvarint(n + 1))
                 for (
                     partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                     partitions_unknown_tags,
                 ) in partitions:
-                    if metadata is None:
-                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                    if metadata or partitions_unknown_tags:
+                        if metadata is None:
+                            add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                        else:
+                            body = metadata.encode()
+                            n = len(body)
+                            if n < 127:
+                                add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                            else:
+                                add(write_iqi(
+                                    partition_index, committed_offset, committed_leader_epoch,
+                                ) + text_length(n, "groups.topics.partitions.metadata"))
+                            add(body)
+                        if partitions_unknown_tags:
+                            add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
+                        else:
+                            add(write_hx(partitions_error_code))
                     else:
-                        body = metadata.encode()
-                        n = len(body)
-                        add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1) if n < 127 else write_iqi(partition_index, committed_offset, committed_leader_epoch) + text_length(n, "groups.topics.partitions.metadata"))
-                        add(body)
-                    if partitions_unknown_tags:
-                        add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
-                    else:
-                        add(write_hx(partitions_error_code))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                        add(write_iqiBhx(
+                            partition_index, committed_offset, committed_leader_epoch, metadata is not None,
+                            partitions_error_code,
+                        ))
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if groups_unknown_tags:
                 add(write_h(groups_error_code) + tag_section(groups_unknown_tags))
             else:
                 add(write_hx(groups_error_code))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -229,16 +229,15 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             raise crowded(n, 3, "topics", p, end)
         topics: list[OffsetForLeaderTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic:n partitions:1", p, end, n - 1)
             at = "topics.topic"
             topic = buffer[p:q].decode()
             n = buffer[q]
@@ -264,7 +263,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(OffsetForLeaderPartition, (partition, current_leader_epoch, leader_epoch, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -272,7 +271,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(OffsetForLeaderTopic, (topic, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -293,7 +292,10 @@ def _encode_request_4(message: OffsetForLeaderEpochRequest) -> list[Part]:
     try:
         replica_id, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(replica_id, n + 1) if n < 127 else write_i(replica_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(replica_id, n + 1))
+        else:
+            add(write_i(replica_id) + uvarint(n + 1))
         for topic, partitions, topics_unknown_tags in topics:
             body = topic.encode()
             n = len(body)
@@ -306,14 +308,8 @@ def _encode_request_4(message: OffsetForLeaderEpochRequest) -> list[Part]:
                     add(write_iii(partition, current_leader_epoch, leader_epoch) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iiix(partition, current_leader_epoch, leader_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -399,16 +395,15 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             raise crowded(n, 3, "topics", p, end)
         topics: list[OffsetForLeaderTopicResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic:n partitions:1", p, end, n - 1)
             at = "topics.topic"
             topic = buffer[p:q].decode()
             n = buffer[q]
@@ -434,7 +429,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(EpochEndOffset, (error_code, partition, leader_epoch, end_offset, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -442,7 +437,7 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(OffsetForLeaderTopicResult, (topic, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -463,7 +458,10 @@ def _encode_response_4(message: OffsetForLeaderEpochResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for topic, partitions, topics_unknown_tags in topics:
             body = topic.encode()
             n = len(body)
@@ -476,14 +474,8 @@ def _encode_response_4(message: OffsetForLeaderEpochResponse) -> list[Part]:
                     add(write_hiiq(error_code, partition, leader_epoch, end_offset) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_hiiqx(error_code, partition, leader_epoch, end_offset))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

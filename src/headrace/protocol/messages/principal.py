@@ -37,26 +37,24 @@ def _decode_default_principal_data_0(buffer: Buffer, view: memoryview, p: int, e
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "type:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "type")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "type:n name:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "type:n name:1", p, end, n - 1)
         at = "type"
         type = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "name")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 2 > end:
-            raise cut("", "name:n token_authenticated:1 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 2 > end:
+            raise cut("", "name:n token_authenticated:1 tags:1", p, end, n - 1)
         at = "name"
         name = buffer[p:q].decode()
         token_authenticated, t = read_tB(buffer, q)

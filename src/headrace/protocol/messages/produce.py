@@ -65,6 +65,7 @@ write_ih = Struct(">ih").pack
 write_ihqq = Struct(">ihqq").pack
 write_ihqqq = Struct(">ihqqq").pack
 write_ihqqqB = Struct(">ihqqqB").pack
+write_ihqqqBBx = Struct(">ihqqqBBx").pack
 write_ihqqqi = Struct(">ihqqqi").pack
 write_ii = Struct(">ii").pack
 write_iix = Struct(">iix").pack
@@ -148,13 +149,19 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
             raise cut("", "transactional_id:2", p, end)
         (n,) = read_h(buffer, p)
         p += 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 10 > end:
+                raise cut("", "transactional_id:n acks:2 timeout_ms:4 topic_data:4", p, end, n)
+            at = "transactional_id"
+            transactional_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            transactional_id = None
+            q = p
+            if q + 10 > end:
+                raise cut("", "acks:2 timeout_ms:4 topic_data:4", p, end)
+        else:
             raise negative(n, "transactional_id", p)
-        q = p + n if n > 0 else p
-        if q + 10 > end:
-            raise cut("", "transactional_id:n acks:2 timeout_ms:4 topic_data:4", p, end, q - p)
-        at = "transactional_id"
-        transactional_id = buffer[p:q].decode() if n >= 0 else None
         acks, timeout_ms, n = read_hii(buffer, q)
         p = q + 10
         if n < 0 or n * 6 > end - p:
@@ -180,12 +187,16 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
                     raise cut("topic_data.partition_data", "index:4 records:4", p, end)
                 index, n = read_ii(buffer, p)
                 p += 8
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topic_data.partition_data", "records:n", p, end, n)
+                    records: memoryview | None = view[p:q]
+                elif n == -1:
+                    records = None
+                    q = p
+                else:
                     raise negative(n, "topic_data.partition_data.records", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topic_data.partition_data", "records:n", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
                 p = q
                 partition_data.append(new(PartitionProduceData, (index, records, ())))
             topic_data.append(new(TopicProduceData, (name, ZERO_UUID, partition_data, ())))
@@ -240,18 +251,23 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
     """Versions 9-12."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 7 > end:
-            raise cut("", "transactional_id:n acks:2 timeout_ms:4 topic_data:1", p, end, q - p)
-        at = "transactional_id"
-        transactional_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 7 > end:
+                raise cut("", "transactional_id:n acks:2 timeout_ms:4 topic_data:1", p, end, n - 1)
+            at = "transactional_id"
+            transactional_id: str | None = buffer[p:q].decode()
+        else:
+            transactional_id = None
+            q = p
+            if q + 7 > end:
+                raise cut("", "acks:2 timeout_ms:4 topic_data:1", p, end)
         acks, timeout_ms, n = read_hiB(buffer, q)
         p = q + 7
         if n > 127:
@@ -261,16 +277,15 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
             raise crowded(n, 3, "topic_data", p, end)
         topic_data: list[TopicProduceData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topic_data", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topic_data.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topic_data", "name:n partition_data:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topic_data", "name:n partition_data:1", p, end, n - 1)
             at = "topic_data.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -288,18 +303,23 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
                 p += 5
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "topic_data.partition_data.records")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topic_data.partition_data", "records:n tags:1", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topic_data.partition_data", "records:n tags:1", p, end, n - 1)
+                    records: memoryview | None = view[p:q]
+                else:
+                    records = None
+                    q = p
+                    if q >= end:
+                        raise cut("topic_data.partition_data", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topic_data.partition_data")
                 partition_data.append(new(PartitionProduceData, (index, records, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topic_data", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -307,7 +327,7 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topic_data")
             topic_data.append(new(TopicProduceData, (name, ZERO_UUID, partition_data, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -335,7 +355,10 @@ def _encode_request_9(message: ProduceRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
             add(body)
         n = len(topic_data)
-        add(write_hiB(acks, timeout_ms, n + 1) if n < 127 else write_hi(acks, timeout_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_hiB(acks, timeout_ms, n + 1))
+        else:
+            add(write_hi(acks, timeout_ms) + uvarint(n + 1))
         for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
             body = name.encode()
             n = len(body)
@@ -348,20 +371,14 @@ def _encode_request_9(message: ProduceRequest) -> list[Part]:
                     add(write_ix(index))
                 else:
                     n = len(records)
-                    add(write_iB(index, n + 1) if n < 127 else write_i(index) + uvarint(n + 1))
+                    if n < 127:
+                        add(write_iB(index, n + 1))
+                    else:
+                        add(write_i(index) + uvarint(n + 1))
                     add(records)
-                if partition_data_unknown_tags:
-                    add(tag_section(partition_data_unknown_tags))
-                else:
-                    add(b"\0")
-            if topic_data_unknown_tags:
-                add(tag_section(topic_data_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partition_data_unknown_tags) if partition_data_unknown_tags else b"\0")
+            add(tag_section(topic_data_unknown_tags) if topic_data_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -371,18 +388,23 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
     """Version 13."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 7 > end:
-            raise cut("", "transactional_id:n acks:2 timeout_ms:4 topic_data:1", p, end, q - p)
-        at = "transactional_id"
-        transactional_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 7 > end:
+                raise cut("", "transactional_id:n acks:2 timeout_ms:4 topic_data:1", p, end, n - 1)
+            at = "transactional_id"
+            transactional_id: str | None = buffer[p:q].decode()
+        else:
+            transactional_id = None
+            q = p
+            if q + 7 > end:
+                raise cut("", "acks:2 timeout_ms:4 topic_data:1", p, end)
         acks, timeout_ms, n = read_hiB(buffer, q)
         p = q + 7
         if n > 127:
@@ -409,18 +431,23 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
                 p += 5
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "topic_data.partition_data.records")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topic_data.partition_data", "records:n tags:1", p, end, q - p)
-                records = view[p:q] if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topic_data.partition_data", "records:n tags:1", p, end, n - 1)
+                    records: memoryview | None = view[p:q]
+                else:
+                    records = None
+                    q = p
+                    if q >= end:
+                        raise cut("topic_data.partition_data", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topic_data.partition_data")
                 partition_data.append(new(PartitionProduceData, (index, records, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topic_data", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -428,7 +455,7 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topic_data")
             topic_data.append(new(TopicProduceData, ("", topic_id, partition_data, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -456,31 +483,31 @@ def _encode_request_13(message: ProduceRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
             add(body)
         n = len(topic_data)
-        add(write_hiB(acks, timeout_ms, n + 1) if n < 127 else write_hi(acks, timeout_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_hiB(acks, timeout_ms, n + 1))
+        else:
+            add(write_hi(acks, timeout_ms) + uvarint(n + 1))
         for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_data.topic_id")
             n = len(partition_data)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for index, records, partition_data_unknown_tags in partition_data:
                 if records is None:
                     add(write_ix(index))
                 else:
                     n = len(records)
-                    add(write_iB(index, n + 1) if n < 127 else write_i(index) + uvarint(n + 1))
+                    if n < 127:
+                        add(write_iB(index, n + 1))
+                    else:
+                        add(write_i(index) + uvarint(n + 1))
                     add(records)
-                if partition_data_unknown_tags:
-                    add(tag_section(partition_data_unknown_tags))
-                else:
-                    add(b"\0")
-            if topic_data_unknown_tags:
-                add(tag_section(topic_data_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partition_data_unknown_tags) if partition_data_unknown_tags else b"\0")
+            add(tag_section(topic_data_unknown_tags) if topic_data_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -683,26 +710,34 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
                         raise cut("responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:2", p, end)
                     batch_index, n = read_ih(buffer, p)
                     p += 6
-                    if n < -1:
+                    if n >= 0:
+                        q = p + n
+                        if q > end:
+                            raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n", p, end, n)
+                        at = "responses.partition_responses.record_errors.batch_index_error_message"
+                        batch_index_error_message: str | None = buffer[p:q].decode()
+                    elif n == -1:
+                        batch_index_error_message = None
+                        q = p
+                    else:
                         raise negative(n, "responses.partition_responses.record_errors.batch_index_error_message", p)
-                    q = p + n if n > 0 else p
-                    if q > end:
-                        raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n", p, end, q - p)
-                    at = "responses.partition_responses.record_errors.batch_index_error_message"
-                    batch_index_error_message = buffer[p:q].decode() if n >= 0 else None
                     p = q
                     record_errors.append(new(BatchIndexAndErrorMessage, (batch_index, batch_index_error_message, ())))
                 if end - p < 2:
                     raise cut("responses.partition_responses", "error_message:2", p, end)
                 (n,) = read_h(buffer, p)
                 p += 2
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("responses.partition_responses", "error_message:n", p, end, n)
+                    at = "responses.partition_responses.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    error_message = None
+                    q = p
+                else:
                     raise negative(n, "responses.partition_responses.error_message", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("responses.partition_responses", "error_message:n", p, end, q - p)
-                at = "responses.partition_responses.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partition_responses.append(new(PartitionProduceResponse, (
                     index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
@@ -778,7 +813,7 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
     """Version 9."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "responses:1", p, end)
         n = buffer[p]
         p += 1
@@ -789,16 +824,15 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
             raise crowded(n, 3, "responses", p, end)
         responses: list[TopicProduceResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("responses", "name:n partition_responses:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("responses", "name:n partition_responses:1", p, end, n - 1)
             at = "responses.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -814,43 +848,54 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
                     raise cut("responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end)
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
                 p += 31
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
-                n -= 1
-                if n < 0 or n * 6 > end - p:
-                    raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
                 record_errors: list[BatchIndexAndErrorMessage] = []
-                for _ in range(n):
-                    if end - p < 5:
-                        raise cut("responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end)
-                    batch_index, n = read_iB(buffer, p)
-                    p += 5
+                if n != 1:
                     if n > 127:
-                        n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                        n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
                     n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, q - p)
-                    at = "responses.partition_responses.record_errors.batch_index_error_message"
-                    batch_index_error_message = buffer[p:q].decode() if n >= 0 else None
-                    t = buffer[q]
-                    p = q + 1
-                    tags = ()
-                    if t:
-                        tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
-                    record_errors.append(new(BatchIndexAndErrorMessage, (batch_index, batch_index_error_message, tags)))
-                if end - p < 1:
+                    if n < 0 or n * 6 > end - p:
+                        raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
+                    for _ in range(n):
+                        if end - p < 5:
+                            raise cut("responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end)
+                        batch_index, n = read_iB(buffer, p)
+                        p += 5
+                        if n > 127:
+                            n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                        if n:
+                            q = p + n - 1
+                            if q >= end:
+                                raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1)
+                            at = "responses.partition_responses.record_errors.batch_index_error_message"
+                            batch_index_error_message: str | None = buffer[p:q].decode()
+                        else:
+                            batch_index_error_message = None
+                            q = p
+                            if q >= end:
+                                raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
+                        t = buffer[q]
+                        p = q + 1
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
+                        record_errors.append(new(BatchIndexAndErrorMessage, (batch_index, batch_index_error_message, tags)))
+                if p >= end:
                     raise cut("responses.partition_responses", "error_message:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("responses.partition_responses", "error_message:n tags:1", p, end, q - p)
-                at = "responses.partition_responses.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
+                    at = "responses.partition_responses.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("responses.partition_responses", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -860,7 +905,7 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
                     index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                     DEFAULT_LEADER_ID_AND_EPOCH, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -905,35 +950,39 @@ def _encode_response_9(message: ProduceResponse) -> list[Part]:
             ) in partition_responses:
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
                     raise absent("responses.partition_responses.current_leader", "version 9")
-                n = len(record_errors)
-                add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1) if n < 127 else write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset) + uvarint(n + 1))
-                for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
-                    if batch_index_error_message is None:
-                        add(write_ix(batch_index))
+                if len(record_errors) or error_message or partition_responses_unknown_tags:
+                    n = len(record_errors)
+                    if n < 127:
+                        add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1))
                     else:
-                        body = batch_index_error_message.encode()
-                        n = len(body)
-                        add(write_iB(batch_index, n + 1) if n < 127 else write_i(batch_index) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
-                        add(body)
-                    if record_errors_unknown_tags:
-                        add(tag_section(record_errors_unknown_tags))
-                    else:
+                        add(write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset) + uvarint(n + 1))
+                    for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
+                        if batch_index_error_message is None:
+                            add(write_ix(batch_index))
+                        else:
+                            body = batch_index_error_message.encode()
+                            n = len(body)
+                            if n < 127:
+                                add(write_iB(batch_index, n + 1))
+                            else:
+                                add(write_i(
+                                    batch_index,
+                                ) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
+                            add(body)
+                        add(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
+                    if error_message is None:
                         add(b"\0")
-                if error_message is None:
-                    add(b"\0")
+                    else:
+                        body = error_message.encode()
+                        n = len(body)
+                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
+                        add(body)
+                    add(tag_section(partition_responses_unknown_tags) if partition_responses_unknown_tags else b"\0")
                 else:
-                    body = error_message.encode()
-                    n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
-                    add(body)
-                if partition_responses_unknown_tags:
-                    add(tag_section(partition_responses_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_ihqqqBBx(
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, 1, error_message is not None,
+                    ))
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags:
             add(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:
@@ -982,7 +1031,7 @@ def _read_produce_response_tags(buffer: Buffer, view: memoryview, p: int, end: i
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "ProduceResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "node_endpoints:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -999,22 +1048,26 @@ def _read_produce_response_tags(buffer: Buffer, view: memoryview, p: int, end: i
                     p += 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 5 > stop:
-                        raise cut("node_endpoints", "host:n port:4 rack:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 5 > stop:
+                        raise cut("node_endpoints", "host:n port:4 rack:1", p, stop, n - 1)
                     at = "node_endpoints.host"
                     host = buffer[p:q].decode()
                     port, n = read_iB(buffer, q)
                     p = q + 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.rack")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > stop:
-                        raise cut("node_endpoints", "rack:n tags:1", p, stop, q - p)
-                    at = "node_endpoints.rack"
-                    rack = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q >= stop:
+                            raise cut("node_endpoints", "rack:n tags:1", p, stop, n - 1)
+                        at = "node_endpoints.rack"
+                        rack: str | None = buffer[p:q].decode()
+                    else:
+                        rack = None
+                        q = p
+                        if q >= stop:
+                            raise cut("node_endpoints", "tags:1", p, stop)
                     t = buffer[q]
                     p = q + 1
                     tags = ()
@@ -1035,7 +1088,7 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> P
     """Versions 10-12."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "responses:1", p, end)
         n = buffer[p]
         p += 1
@@ -1046,16 +1099,15 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> P
             raise crowded(n, 3, "responses", p, end)
         responses: list[TopicProduceResponse] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "responses.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("responses", "name:n partition_responses:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("responses", "name:n partition_responses:1", p, end, n - 1)
             at = "responses.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -1071,43 +1123,54 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> P
                     raise cut("responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end)
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
                 p += 31
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
-                n -= 1
-                if n < 0 or n * 6 > end - p:
-                    raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
                 record_errors: list[BatchIndexAndErrorMessage] = []
-                for _ in range(n):
-                    if end - p < 5:
-                        raise cut("responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end)
-                    batch_index, n = read_iB(buffer, p)
-                    p += 5
+                if n != 1:
                     if n > 127:
-                        n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                        n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
                     n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, q - p)
-                    at = "responses.partition_responses.record_errors.batch_index_error_message"
-                    batch_index_error_message = buffer[p:q].decode() if n >= 0 else None
-                    t = buffer[q]
-                    p = q + 1
-                    tags = ()
-                    if t:
-                        tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
-                    record_errors.append(new(BatchIndexAndErrorMessage, (batch_index, batch_index_error_message, tags)))
-                if end - p < 1:
+                    if n < 0 or n * 6 > end - p:
+                        raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
+                    for _ in range(n):
+                        if end - p < 5:
+                            raise cut("responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end)
+                        batch_index, n = read_iB(buffer, p)
+                        p += 5
+                        if n > 127:
+                            n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                        if n:
+                            q = p + n - 1
+                            if q >= end:
+                                raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1)
+                            at = "responses.partition_responses.record_errors.batch_index_error_message"
+                            batch_index_error_message: str | None = buffer[p:q].decode()
+                        else:
+                            batch_index_error_message = None
+                            q = p
+                            if q >= end:
+                                raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
+                        t = buffer[q]
+                        p = q + 1
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
+                        record_errors.append(new(BatchIndexAndErrorMessage, (batch_index, batch_index_error_message, tags)))
+                if p >= end:
                     raise cut("responses.partition_responses", "error_message:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("responses.partition_responses", "error_message:n tags:1", p, end, q - p)
-                at = "responses.partition_responses.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
+                    at = "responses.partition_responses.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("responses.partition_responses", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 if t:
@@ -1118,7 +1181,7 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> P
                     index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                     current_leader, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1167,19 +1230,22 @@ def _write_produce_response_tags(node_endpoints: Any, unknown_tags: UnknownTags)
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if node_endpoints_unknown_tags:
-                add(tag_section(node_endpoints_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1203,35 +1269,47 @@ def _encode_response_10(message: ProduceResponse) -> list[Part]:
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
             ) in partition_responses:
-                n = len(record_errors)
-                add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1) if n < 127 else write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset) + uvarint(n + 1))
-                for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
-                    if batch_index_error_message is None:
-                        add(write_ix(batch_index))
+                if (
+                    len(record_errors)
+                    or error_message
+                    or partition_responses_unknown_tags
+                    or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                ):
+                    n = len(record_errors)
+                    if n < 127:
+                        add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1))
                     else:
-                        body = batch_index_error_message.encode()
+                        add(write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset) + uvarint(n + 1))
+                    for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
+                        if batch_index_error_message is None:
+                            add(write_ix(batch_index))
+                        else:
+                            body = batch_index_error_message.encode()
+                            n = len(body)
+                            if n < 127:
+                                add(write_iB(batch_index, n + 1))
+                            else:
+                                add(write_i(
+                                    batch_index,
+                                ) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
+                            add(body)
+                        add(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
+                    if error_message is None:
+                        add(b"\0")
+                    else:
+                        body = error_message.encode()
                         n = len(body)
-                        add(write_iB(batch_index, n + 1) if n < 127 else write_i(batch_index) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
+                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
                         add(body)
-                    if record_errors_unknown_tags:
-                        add(tag_section(record_errors_unknown_tags))
+                    if partition_responses_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
+                        add(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
                     else:
                         add(b"\0")
-                if error_message is None:
-                    add(b"\0")
                 else:
-                    body = error_message.encode()
-                    n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
-                    add(body)
-                if partition_responses_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
-                    add(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_ihqqqBBx(
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, 1, error_message is not None,
+                    ))
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags or node_endpoints:
             add(write_i(throttle_time_ms) + _write_produce_response_tags(node_endpoints, unknown_tags))
         else:
@@ -1253,7 +1331,7 @@ def _read_produce_response_tags_2(buffer: Buffer, view: memoryview, p: int, end:
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "ProduceResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "node_endpoints:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -1270,22 +1348,26 @@ def _read_produce_response_tags_2(buffer: Buffer, view: memoryview, p: int, end:
                     p += 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 5 > stop:
-                        raise cut("node_endpoints", "host:n port:4 rack:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 5 > stop:
+                        raise cut("node_endpoints", "host:n port:4 rack:1", p, stop, n - 1)
                     at = "node_endpoints.host"
                     host = buffer[p:q].decode()
                     port, n = read_iB(buffer, q)
                     p = q + 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.rack")
-                    n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > stop:
-                        raise cut("node_endpoints", "rack:n tags:1", p, stop, q - p)
-                    at = "node_endpoints.rack"
-                    rack = buffer[p:q].decode() if n >= 0 else None
+                    if n:
+                        q = p + n - 1
+                        if q >= stop:
+                            raise cut("node_endpoints", "rack:n tags:1", p, stop, n - 1)
+                        at = "node_endpoints.rack"
+                        rack: str | None = buffer[p:q].decode()
+                    else:
+                        rack = None
+                        q = p
+                        if q >= stop:
+                            raise cut("node_endpoints", "tags:1", p, stop)
                     t = buffer[q]
                     p = q + 1
                     tags = ()
@@ -1306,7 +1388,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> P
     """Version 13."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "responses:1", p, end)
         n = buffer[p]
         p += 1
@@ -1332,43 +1414,54 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> P
                     raise cut("responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end)
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
                 p += 31
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
-                n -= 1
-                if n < 0 or n * 6 > end - p:
-                    raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
                 record_errors: list[BatchIndexAndErrorMessage] = []
-                for _ in range(n):
-                    if end - p < 5:
-                        raise cut("responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end)
-                    batch_index, n = read_iB(buffer, p)
-                    p += 5
+                if n != 1:
                     if n > 127:
-                        n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                        n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
                     n -= 1
-                    q = p + n if n > 0 else p
-                    if q + 1 > end:
-                        raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, q - p)
-                    at = "responses.partition_responses.record_errors.batch_index_error_message"
-                    batch_index_error_message = buffer[p:q].decode() if n >= 0 else None
-                    t = buffer[q]
-                    p = q + 1
-                    tags = ()
-                    if t:
-                        tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
-                    record_errors.append(new(BatchIndexAndErrorMessage, (batch_index, batch_index_error_message, tags)))
-                if end - p < 1:
+                    if n < 0 or n * 6 > end - p:
+                        raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
+                    for _ in range(n):
+                        if end - p < 5:
+                            raise cut("responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end)
+                        batch_index, n = read_iB(buffer, p)
+                        p += 5
+                        if n > 127:
+                            n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                        if n:
+                            q = p + n - 1
+                            if q >= end:
+                                raise cut("responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1)
+                            at = "responses.partition_responses.record_errors.batch_index_error_message"
+                            batch_index_error_message: str | None = buffer[p:q].decode()
+                        else:
+                            batch_index_error_message = None
+                            q = p
+                            if q >= end:
+                                raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
+                        t = buffer[q]
+                        p = q + 1
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
+                        record_errors.append(new(BatchIndexAndErrorMessage, (batch_index, batch_index_error_message, tags)))
+                if p >= end:
                     raise cut("responses.partition_responses", "error_message:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("responses.partition_responses", "error_message:n tags:1", p, end, q - p)
-                at = "responses.partition_responses.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
+                    at = "responses.partition_responses.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("responses.partition_responses", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 if t:
@@ -1379,7 +1472,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> P
                     index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                     current_leader, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -1413,19 +1506,22 @@ def _write_produce_response_tags_2(node_endpoints: Any, unknown_tags: UnknownTag
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if node_endpoints_unknown_tags:
-                add(tag_section(node_endpoints_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1442,40 +1538,55 @@ def _encode_response_13(message: ProduceResponse) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partition_responses)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
             ) in partition_responses:
-                n = len(record_errors)
-                add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1) if n < 127 else write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset) + uvarint(n + 1))
-                for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
-                    if batch_index_error_message is None:
-                        add(write_ix(batch_index))
+                if (
+                    len(record_errors)
+                    or error_message
+                    or partition_responses_unknown_tags
+                    or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
+                ):
+                    n = len(record_errors)
+                    if n < 127:
+                        add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1))
                     else:
-                        body = batch_index_error_message.encode()
+                        add(write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset) + uvarint(n + 1))
+                    for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
+                        if batch_index_error_message is None:
+                            add(write_ix(batch_index))
+                        else:
+                            body = batch_index_error_message.encode()
+                            n = len(body)
+                            if n < 127:
+                                add(write_iB(batch_index, n + 1))
+                            else:
+                                add(write_i(
+                                    batch_index,
+                                ) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
+                            add(body)
+                        add(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
+                    if error_message is None:
+                        add(b"\0")
+                    else:
+                        body = error_message.encode()
                         n = len(body)
-                        add(write_iB(batch_index, n + 1) if n < 127 else write_i(batch_index) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
+                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
                         add(body)
-                    if record_errors_unknown_tags:
-                        add(tag_section(record_errors_unknown_tags))
+                    if partition_responses_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
+                        add(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
                     else:
                         add(b"\0")
-                if error_message is None:
-                    add(b"\0")
                 else:
-                    body = error_message.encode()
-                    n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
-                    add(body)
-                if partition_responses_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
-                    add(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
-                else:
-                    add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
+                    add(write_ihqqqBBx(
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, 1, error_message is not None,
+                    ))
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags or node_endpoints:
             add(write_i(throttle_time_ms) + _write_produce_response_tags_2(node_endpoints, unknown_tags))
         else:

@@ -43,10 +43,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Pus
     p += 23
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "metrics")
-    n -= 1
-    q = p + n
-    if n < 0 or q + 1 > end:
-        raise cut("", "metrics:n tags:1", p, end, n)
+    q = p + n - 1
+    if not n or q >= end:
+        raise cut("", "metrics:n tags:1", p, end, n - 1)
     metrics = bytes(view[p:q])
     t = buffer[q]
     p = q + 1
@@ -67,12 +66,12 @@ def _encode_request_0(message: PushTelemetryRequest) -> list[Part]:
         if len(client_instance_id) != 16:
             raise wrong_size(client_instance_id, "client_instance_id")
         n = len(metrics)
-        add(write_16sitbB(client_instance_id, subscription_id, terminating, compression_type, n + 1) if n < 127 else write_16sitb(client_instance_id, subscription_id, terminating, compression_type) + uvarint(n + 1))
-        add(metrics)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
+        if n < 127:
+            add(write_16sitbB(client_instance_id, subscription_id, terminating, compression_type, n + 1))
         else:
-            add(b"\0")
+            add(write_16sitb(client_instance_id, subscription_id, terminating, compression_type) + uvarint(n + 1))
+        add(metrics)
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

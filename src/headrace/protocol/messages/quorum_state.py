@@ -59,27 +59,26 @@ def _decode_quorum_state_data_0(buffer: Buffer, view: memoryview, p: int, end: i
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 21 > end:
-            raise cut("", "cluster_id:n leader_id:4 leader_epoch:4 voted_id:4 applied_offset:8 current_voters:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 21 > end:
+            raise cut("", "cluster_id:n leader_id:4 leader_epoch:4 voted_id:4 applied_offset:8 current_voters:1", p, end, n - 1)
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         leader_id, leader_epoch, voted_id, applied_offset, n = read_iiiqB(buffer, q)
         p = q + 21
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "current_voters")
-        n -= 1
-        if n * 5 > end - p:
-            raise crowded(n, 5, "current_voters", p, end)
         current_voters: list[Voter] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "current_voters")
+            n -= 1
+            if n * 5 > end - p:
+                raise crowded(n, 5, "current_voters", p, end)
             current_voters = []
             if n > 1 and buffer[p + 4 : p + n * 5 : 5].count(0) == n:
                 q = p + n * 5
@@ -96,7 +95,7 @@ def _decode_quorum_state_data_0(buffer: Buffer, view: memoryview, p: int, end: i
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "current_voters")
                     current_voters.append(new(Voter, (voter_id, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -130,16 +129,16 @@ def _encode_quorum_state_data_0(message: QuorumStateData) -> list[Part]:
             add(write_iiiqx(leader_id, leader_epoch, voted_id, applied_offset))
         else:
             n = len(current_voters)
-            add(write_iiiqB(leader_id, leader_epoch, voted_id, applied_offset, n + 1) if n < 127 else write_iiiq(leader_id, leader_epoch, voted_id, applied_offset) + uvarint(n + 1))
+            if n < 127:
+                add(write_iiiqB(leader_id, leader_epoch, voted_id, applied_offset, n + 1))
+            else:
+                add(write_iiiq(leader_id, leader_epoch, voted_id, applied_offset) + uvarint(n + 1))
             for voter_id, current_voters_unknown_tags in current_voters:
                 if current_voters_unknown_tags:
                     add(write_i(voter_id) + tag_section(current_voters_unknown_tags))
                 else:
                     add(write_ix(voter_id))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

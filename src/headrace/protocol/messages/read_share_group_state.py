@@ -108,16 +108,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -154,7 +153,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(PartitionData, (partition, leader_epoch, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -162,7 +161,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ReadStateData, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -192,20 +191,17 @@ def _encode_request_0(message: ReadShareGroupStateRequest) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     add(write_ii(partition, leader_epoch) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iix(partition, leader_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -215,7 +211,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "results:1", p, end)
         n = buffer[p]
         p += 1
@@ -243,12 +239,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 13 > end:
-                    raise cut("results.partitions", "error_message:n state_epoch:4 start_offset:8 state_batches:1", p, end, q - p)
-                at = "results.partitions.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 13 > end:
+                        raise cut("results.partitions", "error_message:n state_epoch:4 start_offset:8 state_batches:1", p, end, n - 1)
+                    at = "results.partitions.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q + 13 > end:
+                        raise cut("results.partitions", "state_epoch:4 start_offset:8 state_batches:1", p, end)
                 state_epoch, start_offset, n = read_iqB(buffer, q)
                 p = q + 13
                 if n > 127:
@@ -272,7 +273,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "results.partitions.state_batches")
                         state_batches.append(new(StateBatch, (first_offset, last_offset, delivery_state, delivery_count, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("results.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -282,7 +283,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                 partitions.append(new(PartitionResult, (
                     partition, error_code, error_message, state_epoch, start_offset, state_batches, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -290,7 +291,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(ReadStateResult, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -316,7 +317,10 @@ def _encode_response_0(message: ReadShareGroupStateResponse) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, error_code, error_message, state_epoch, start_offset, state_batches, partitions_unknown_tags,
             ) in partitions:
@@ -325,27 +329,26 @@ def _encode_response_0(message: ReadShareGroupStateResponse) -> list[Part]:
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition, error_code, n + 1) if n < 127 else write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition, error_code, n + 1))
+                    else:
+                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
                     add(body)
                 n = len(state_batches)
-                add(write_iqB(state_epoch, start_offset, n + 1) if n < 127 else write_iq(state_epoch, start_offset) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iqB(state_epoch, start_offset, n + 1))
+                else:
+                    add(write_iq(state_epoch, start_offset) + uvarint(n + 1))
                 for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
                     if state_batches_unknown_tags:
-                        add(write_qqbh(first_offset, last_offset, delivery_state, delivery_count) + tag_section(state_batches_unknown_tags))
+                        add(write_qqbh(
+                            first_offset, last_offset, delivery_state, delivery_count,
+                        ) + tag_section(state_batches_unknown_tags))
                     else:
                         add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

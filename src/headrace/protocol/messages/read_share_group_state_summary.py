@@ -88,16 +88,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
     """Versions 0-1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -134,7 +133,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(PartitionData, (partition, leader_epoch, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -142,7 +141,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ReadStateSummaryData, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -172,20 +171,17 @@ def _encode_request_0(message: ReadShareGroupStateSummaryRequest) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     add(write_ii(partition, leader_epoch) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iix(partition, leader_epoch))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -195,7 +191,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "results:1", p, end)
         n = buffer[p]
         p += 1
@@ -223,12 +219,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 17 > end:
-                    raise cut("results.partitions", "error_message:n state_epoch:4 leader_epoch:4 start_offset:8 tags:1", p, end, q - p)
-                at = "results.partitions.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 17 > end:
+                        raise cut("results.partitions", "error_message:n state_epoch:4 leader_epoch:4 start_offset:8 tags:1", p, end, n - 1)
+                    at = "results.partitions.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q + 17 > end:
+                        raise cut("results.partitions", "state_epoch:4 leader_epoch:4 start_offset:8 tags:1", p, end)
                 state_epoch, leader_epoch, start_offset, t = read_iiqB(buffer, q)
                 p = q + 17
                 tags = ()
@@ -237,7 +238,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                 partitions.append(new(PartitionResult, (
                     partition, error_code, error_message, state_epoch, leader_epoch, start_offset, -1, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -245,7 +246,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(ReadStateSummaryResult, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -271,7 +272,10 @@ def _encode_response_0(message: ReadShareGroupStateSummaryResponse) -> list[Part
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
                 partitions_unknown_tags,
@@ -281,20 +285,17 @@ def _encode_response_0(message: ReadShareGroupStateSummaryResponse) -> list[Part
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition, error_code, n + 1) if n < 127 else write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition, error_code, n + 1))
+                    else:
+                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
                     add(body)
                 if partitions_unknown_tags:
                     add(write_iiq(state_epoch, leader_epoch, start_offset) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iiqx(state_epoch, leader_epoch, start_offset))
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -304,7 +305,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "results:1", p, end)
         n = buffer[p]
         p += 1
@@ -332,12 +333,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 21 > end:
-                    raise cut("results.partitions", "error_message:n state_epoch:4 leader_epoch:4 start_offset:8 delivery_complete_count:4 tags:1", p, end, q - p)
-                at = "results.partitions.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 21 > end:
+                        raise cut("results.partitions", "error_message:n state_epoch:4 leader_epoch:4 start_offset:8 delivery_complete_count:4 tags:1", p, end, n - 1)
+                    at = "results.partitions.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q + 21 > end:
+                        raise cut("results.partitions", "state_epoch:4 leader_epoch:4 start_offset:8 delivery_complete_count:4 tags:1", p, end)
                 state_epoch, leader_epoch, start_offset, delivery_complete_count, t = read_iiqiB(buffer, q)
                 p = q + 21
                 tags = ()
@@ -347,7 +353,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                     partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
                     tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -355,7 +361,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(ReadStateSummaryResult, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -381,7 +387,10 @@ def _encode_response_1(message: ReadShareGroupStateSummaryResponse) -> list[Part
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
                 partitions_unknown_tags,
@@ -391,20 +400,19 @@ def _encode_response_1(message: ReadShareGroupStateSummaryResponse) -> list[Part
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition, error_code, n + 1) if n < 127 else write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition, error_code, n + 1))
+                    else:
+                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
                     add(body)
                 if partitions_unknown_tags:
-                    add(write_iiqi(state_epoch, leader_epoch, start_offset, delivery_complete_count) + tag_section(partitions_unknown_tags))
+                    add(write_iiqi(
+                        state_epoch, leader_epoch, start_offset, delivery_complete_count,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iiqix(state_epoch, leader_epoch, start_offset, delivery_complete_count))
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

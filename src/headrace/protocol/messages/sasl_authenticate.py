@@ -87,16 +87,15 @@ def _encode_request_0(message: SaslAuthenticateRequest) -> list[Part]:
 def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> SaslAuthenticateRequest:
     """Version 2."""
     tags: UnknownTags
-    if end - p < 1:
+    if p >= end:
         raise cut("", "auth_bytes:1", p, end)
     n = buffer[p]
     p += 1
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "auth_bytes")
-    n -= 1
-    q = p + n
-    if n < 0 or q + 1 > end:
-        raise cut("", "auth_bytes:n tags:1", p, end, n)
+    q = p + n - 1
+    if not n or q >= end:
+        raise cut("", "auth_bytes:n tags:1", p, end, n - 1)
     auth_bytes = bytes(view[p:q])
     t = buffer[q]
     p = q + 1
@@ -117,10 +116,7 @@ def _encode_request_2(message: SaslAuthenticateRequest) -> list[Part]:
         n = len(auth_bytes)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(auth_bytes)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -133,13 +129,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Sa
             raise cut("", "error_code:2 error_message:2", p, end)
         error_code, n = read_hh(buffer, p)
         p += 4
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "error_message:n auth_bytes:4", p, end, n)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        elif n == -1:
+            error_message = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "auth_bytes:4", p, end)
+        else:
             raise negative(n, "error_message", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "error_message:n auth_bytes:4", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         q = p + n
@@ -184,13 +186,19 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sa
             raise cut("", "error_code:2 error_message:2", p, end)
         error_code, n = read_hh(buffer, p)
         p += 4
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "error_message:n auth_bytes:4", p, end, n)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        elif n == -1:
+            error_message = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "auth_bytes:4", p, end)
+        else:
             raise negative(n, "error_message", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "error_message:n auth_bytes:4", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         q = p + n
@@ -240,20 +248,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sa
         p += 3
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n auth_bytes:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n auth_bytes:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "auth_bytes:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "auth_bytes")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 9 > end:
-            raise cut("", "auth_bytes:n session_lifetime_ms:8 tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 9 > end:
+            raise cut("", "auth_bytes:n session_lifetime_ms:8 tags:1", p, end, n - 1)
         auth_bytes = bytes(view[p:q])
         session_lifetime_ms, t = read_qB(buffer, q)
         p = q + 9
@@ -278,7 +290,10 @@ def _encode_response_2(message: SaslAuthenticateResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_hB(error_code, n + 1))
+            else:
+                add(write_h(error_code) + text_length(n, "error_message"))
             add(body)
         n = len(auth_bytes)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))

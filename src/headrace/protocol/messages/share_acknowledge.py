@@ -52,6 +52,8 @@ write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
 write_ih = Struct(">ih").pack
 write_ihB = Struct(">ihB").pack
+write_ihBii = Struct(">ihBii").pack
+write_ihBiix = Struct(">ihBiix").pack
 write_ihx = Struct(">ihx").pack
 write_ii = Struct(">ii").pack
 write_iix = Struct(">iix").pack
@@ -136,28 +138,38 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, q - p)
-        at = "group_id"
-        group_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_id:n member_id:1", p, end, n - 1)
+            at = "group_id"
+            group_id: str | None = buffer[p:q].decode()
+        else:
+            group_id = None
+            q = p
+            if q >= end:
+                raise cut("", "member_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "member_id:n share_session_epoch:4 topics:1", p, end, q - p)
-        at = "member_id"
-        member_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "member_id:n share_session_epoch:4 topics:1", p, end, n - 1)
+            at = "member_id"
+            member_id: str | None = buffer[p:q].decode()
+        else:
+            member_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "share_session_epoch:4 topics:1", p, end)
         share_session_epoch, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -197,7 +209,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                         n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.acknowledgement_batches.acknowledge_types")
                     n -= 1
                     q = p + n
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topics.partitions.acknowledgement_batches", "acknowledge_types:n tags:1", p, end, n)
                     *acknowledge_types, t = read_int8s_B[n](buffer, p)
                     p = q + 1
@@ -207,7 +219,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                     acknowledgement_batches.append(new(AcknowledgementBatch, (
                         first_offset, last_offset, acknowledge_types, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -215,7 +227,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(AcknowledgePartition, (partition_index, acknowledgement_batches, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -223,7 +235,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(AcknowledgeTopic, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -260,37 +272,37 @@ def _encode_request_1(message: ShareAcknowledgeRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
             add(body)
         n = len(topics)
-        add(write_iB(share_session_epoch, n + 1) if n < 127 else write_i(share_session_epoch) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(share_session_epoch, n + 1))
+        else:
+            add(write_i(share_session_epoch) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, acknowledgement_batches, partitions_unknown_tags in partitions:
                 n = len(acknowledgement_batches)
-                add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(partition_index, n + 1))
+                else:
+                    add(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
-                    add(write_qqB(first_offset, last_offset, n + 1) if n < 127 else write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    if acknowledgement_batches_unknown_tags:
-                        add(tag_section(acknowledgement_batches_unknown_tags))
+                    if n < 127:
+                        add(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(b"\0")
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    add(write_int8s[n](*acknowledge_types))
+                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -300,28 +312,38 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, q - p)
-        at = "group_id"
-        group_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_id:n member_id:1", p, end, n - 1)
+            at = "group_id"
+            group_id: str | None = buffer[p:q].decode()
+        else:
+            group_id = None
+            q = p
+            if q >= end:
+                raise cut("", "member_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 6 > end:
-            raise cut("", "member_id:n share_session_epoch:4 is_renew_ack:1 topics:1", p, end, q - p)
-        at = "member_id"
-        member_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 6 > end:
+                raise cut("", "member_id:n share_session_epoch:4 is_renew_ack:1 topics:1", p, end, n - 1)
+            at = "member_id"
+            member_id: str | None = buffer[p:q].decode()
+        else:
+            member_id = None
+            q = p
+            if q + 6 > end:
+                raise cut("", "share_session_epoch:4 is_renew_ack:1 topics:1", p, end)
         share_session_epoch, is_renew_ack, n = read_itB(buffer, q)
         p = q + 6
         if n > 127:
@@ -361,7 +383,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                         n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.acknowledgement_batches.acknowledge_types")
                     n -= 1
                     q = p + n
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topics.partitions.acknowledgement_batches", "acknowledge_types:n tags:1", p, end, n)
                     *acknowledge_types, t = read_int8s_B[n](buffer, p)
                     p = q + 1
@@ -371,7 +393,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                     acknowledgement_batches.append(new(AcknowledgementBatch, (
                         first_offset, last_offset, acknowledge_types, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -379,7 +401,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(AcknowledgePartition, (partition_index, acknowledgement_batches, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -387,7 +409,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(AcknowledgeTopic, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -422,37 +444,37 @@ def _encode_request_2(message: ShareAcknowledgeRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
             add(body)
         n = len(topics)
-        add(write_itB(share_session_epoch, is_renew_ack, n + 1) if n < 127 else write_it(share_session_epoch, is_renew_ack) + uvarint(n + 1))
+        if n < 127:
+            add(write_itB(share_session_epoch, is_renew_ack, n + 1))
+        else:
+            add(write_it(share_session_epoch, is_renew_ack) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, acknowledgement_batches, partitions_unknown_tags in partitions:
                 n = len(acknowledgement_batches)
-                add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(partition_index, n + 1))
+                else:
+                    add(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
-                    add(write_qqB(first_offset, last_offset, n + 1) if n < 127 else write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    if acknowledgement_batches_unknown_tags:
-                        add(tag_section(acknowledgement_batches_unknown_tags))
+                    if n < 127:
+                        add(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(b"\0")
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    add(write_int8s[n](*acknowledge_types))
+                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -468,12 +490,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n responses:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n responses:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "responses:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -500,19 +527,24 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 9 > end:
-                    raise cut("responses.partitions", "error_message:n current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end, q - p)
-                at = "responses.partitions.error_message"
-                partitions_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 9 > end:
+                        raise cut("responses.partitions", "error_message:n current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end, n - 1)
+                    at = "responses.partitions.error_message"
+                    partitions_error_message: str | None = buffer[p:q].decode()
+                else:
+                    partitions_error_message = None
+                    q = p
+                    if q + 9 > end:
+                        raise cut("responses.partitions", "current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end)
                 leader_id, leader_epoch, t = read_iiB(buffer, q)
                 p = q + 9
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "responses.partitions.current_leader")
                 current_leader = new(LeaderIdAndEpoch, (leader_id, leader_epoch, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("responses.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -522,7 +554,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 partitions.append(new(PartitionData, (
                     partition_index, partitions_error_code, partitions_error_message, current_leader, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -530,7 +562,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(ShareAcknowledgeTopicResponse, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "node_endpoints:1", p, end)
         n = buffer[p]
         p += 1
@@ -547,29 +579,33 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "node_endpoints.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("node_endpoints", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("node_endpoints", "host:n port:4 rack:1", p, end, n - 1)
             at = "node_endpoints.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "node_endpoints.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("node_endpoints", "rack:n tags:1", p, end, q - p)
-            at = "node_endpoints.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("node_endpoints", "rack:n tags:1", p, end, n - 1)
+                at = "node_endpoints.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("node_endpoints", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "node_endpoints")
             node_endpoints.append(new(NodeEndpoint, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -596,7 +632,10 @@ def _encode_response_1(message: ShareAcknowledgeResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(responses)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -604,52 +643,68 @@ def _encode_response_1(message: ShareAcknowledgeResponse) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, current_leader, partitions_unknown_tags,
             ) in partitions:
-                if partitions_error_message is None:
-                    add(write_ihx(partition_index, partitions_error_code))
+                if partitions_error_message or partitions_unknown_tags:
+                    if partitions_error_message is None:
+                        add(write_ihx(partition_index, partitions_error_code))
+                    else:
+                        body = partitions_error_message.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_ihB(partition_index, partitions_error_code, n + 1))
+                        else:
+                            add(write_ih(
+                                partition_index, partitions_error_code,
+                            ) + text_length(n, "responses.partitions.error_message"))
+                        add(body)
+                    leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+                    if current_leader_unknown_tags:
+                        add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+                    else:
+                        add(write_iix(leader_id, leader_epoch))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    body = partitions_error_message.encode()
-                    n = len(body)
-                    add(write_ihB(partition_index, partitions_error_code, n + 1) if n < 127 else write_ih(partition_index, partitions_error_code) + text_length(n, "responses.partitions.error_message"))
-                    add(body)
-                leader_id, leader_epoch, current_leader_unknown_tags = current_leader
-                if current_leader_unknown_tags:
-                    add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
-                else:
-                    add(write_iix(leader_id, leader_epoch))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
+                    leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+                    if current_leader_unknown_tags:
+                        add(write_ihBii(
+                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
+                            leader_epoch,
+                        ) + tag_section(current_leader_unknown_tags))
+                    else:
+                        add(write_ihBiix(
+                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
+                            leader_epoch,
+                        ))
                     add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if node_endpoints_unknown_tags:
-                add(tag_section(node_endpoints_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -665,12 +720,17 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "error_message:n acquisition_lock_timeout_ms:4 responses:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "error_message:n acquisition_lock_timeout_ms:4 responses:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "acquisition_lock_timeout_ms:4 responses:1", p, end)
         acquisition_lock_timeout_ms, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -697,19 +757,24 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 9 > end:
-                    raise cut("responses.partitions", "error_message:n current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end, q - p)
-                at = "responses.partitions.error_message"
-                partitions_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 9 > end:
+                        raise cut("responses.partitions", "error_message:n current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end, n - 1)
+                    at = "responses.partitions.error_message"
+                    partitions_error_message: str | None = buffer[p:q].decode()
+                else:
+                    partitions_error_message = None
+                    q = p
+                    if q + 9 > end:
+                        raise cut("responses.partitions", "current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end)
                 leader_id, leader_epoch, t = read_iiB(buffer, q)
                 p = q + 9
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "responses.partitions.current_leader")
                 current_leader = new(LeaderIdAndEpoch, (leader_id, leader_epoch, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("responses.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -719,7 +784,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 partitions.append(new(PartitionData, (
                     partition_index, partitions_error_code, partitions_error_message, current_leader, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -727,7 +792,7 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(ShareAcknowledgeTopicResponse, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "node_endpoints:1", p, end)
         n = buffer[p]
         p += 1
@@ -744,29 +809,33 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "node_endpoints.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("node_endpoints", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("node_endpoints", "host:n port:4 rack:1", p, end, n - 1)
             at = "node_endpoints.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "node_endpoints.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("node_endpoints", "rack:n tags:1", p, end, q - p)
-            at = "node_endpoints.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("node_endpoints", "rack:n tags:1", p, end, n - 1)
+                at = "node_endpoints.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("node_endpoints", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "node_endpoints")
             node_endpoints.append(new(NodeEndpoint, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -795,60 +864,82 @@ def _encode_response_2(message: ShareAcknowledgeResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(responses)
-        add(write_iB(acquisition_lock_timeout_ms, n + 1) if n < 127 else write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(acquisition_lock_timeout_ms, n + 1))
+        else:
+            add(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
         for topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, current_leader, partitions_unknown_tags,
             ) in partitions:
-                if partitions_error_message is None:
-                    add(write_ihx(partition_index, partitions_error_code))
+                if partitions_error_message or partitions_unknown_tags:
+                    if partitions_error_message is None:
+                        add(write_ihx(partition_index, partitions_error_code))
+                    else:
+                        body = partitions_error_message.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_ihB(partition_index, partitions_error_code, n + 1))
+                        else:
+                            add(write_ih(
+                                partition_index, partitions_error_code,
+                            ) + text_length(n, "responses.partitions.error_message"))
+                        add(body)
+                    leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+                    if current_leader_unknown_tags:
+                        add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+                    else:
+                        add(write_iix(leader_id, leader_epoch))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    body = partitions_error_message.encode()
-                    n = len(body)
-                    add(write_ihB(partition_index, partitions_error_code, n + 1) if n < 127 else write_ih(partition_index, partitions_error_code) + text_length(n, "responses.partitions.error_message"))
-                    add(body)
-                leader_id, leader_epoch, current_leader_unknown_tags = current_leader
-                if current_leader_unknown_tags:
-                    add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
-                else:
-                    add(write_iix(leader_id, leader_epoch))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
+                    leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+                    if current_leader_unknown_tags:
+                        add(write_ihBii(
+                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
+                            leader_epoch,
+                        ) + tag_section(current_leader_unknown_tags))
+                    else:
+                        add(write_ihBiix(
+                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
+                            leader_epoch,
+                        ))
                     add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if node_endpoints_unknown_tags:
-                add(tag_section(node_endpoints_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -61,6 +61,8 @@ write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
 write_ih = Struct(">ih").pack
 write_ihB = Struct(">ihB").pack
+write_ihBhBii = Struct(">ihBhBii").pack
+write_ihBhBiix = Struct(">ihBhBiix").pack
 write_ihx = Struct(">ihx").pack
 write_ii = Struct(">ii").pack
 write_iiiiii = Struct(">iiiiii").pack
@@ -175,28 +177,38 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, q - p)
-        at = "group_id"
-        group_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_id:n member_id:1", p, end, n - 1)
+            at = "group_id"
+            group_id: str | None = buffer[p:q].decode()
+        else:
+            group_id = None
+            q = p
+            if q >= end:
+                raise cut("", "member_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 25 > end:
-            raise cut("", "member_id:n share_session_epoch:4 max_wait_ms:4 min_bytes:4 max_bytes:4 max_records:4 batch_size:4 topics:1", p, end, q - p)
-        at = "member_id"
-        member_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 25 > end:
+                raise cut("", "member_id:n share_session_epoch:4 max_wait_ms:4 min_bytes:4 max_bytes:4 max_records:4 batch_size:4 topics:1", p, end, n - 1)
+            at = "member_id"
+            member_id: str | None = buffer[p:q].decode()
+        else:
+            member_id = None
+            q = p
+            if q + 25 > end:
+                raise cut("", "share_session_epoch:4 max_wait_ms:4 min_bytes:4 max_bytes:4 max_records:4 batch_size:4 topics:1", p, end)
         share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, n = read_iiiiiiB(buffer, q)
         p = q + 25
         if n > 127:
@@ -236,7 +248,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                         n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.acknowledgement_batches.acknowledge_types")
                     n -= 1
                     q = p + n
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topics.partitions.acknowledgement_batches", "acknowledge_types:n tags:1", p, end, n)
                     *acknowledge_types, t = read_int8s_B[n](buffer, p)
                     p = q + 1
@@ -246,7 +258,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                     acknowledgement_batches.append(new(AcknowledgementBatch, (
                         first_offset, last_offset, acknowledge_types, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -254,7 +266,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(FetchPartition, (partition_index, 0, acknowledgement_batches, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -262,7 +274,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(FetchTopic, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "forgotten_topics_data:1", p, end)
         n = buffer[p]
         p += 1
@@ -281,7 +293,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                 n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -291,7 +303,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
             forgotten_topics_data.append(new(ForgottenTopic, (
                 forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -334,35 +346,38 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
             add(body)
         n = len(topics)
-        add(write_iiiiiiB(share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, n + 1) if n < 127 else write_iiiiii(share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiiiiiB(share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, n + 1))
+        else:
+            add(write_iiiiii(share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags in partitions:
                 if partition_max_bytes != 0:
                     raise absent("topics.partitions.partition_max_bytes", "version 1")
                 n = len(acknowledgement_batches)
-                add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(partition_index, n + 1))
+                else:
+                    add(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
-                    add(write_qqB(first_offset, last_offset, n + 1) if n < 127 else write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    if acknowledgement_batches_unknown_tags:
-                        add(tag_section(acknowledgement_batches_unknown_tags))
+                    if n < 127:
+                        add(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(b"\0")
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    add(write_int8s[n](*acknowledge_types))
+                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -371,16 +386,13 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
-            add(write_16sB(forgotten_topics_data_topic_id, n + 1) if n < 127 else write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            if forgotten_topics_data_unknown_tags:
-                add(tag_section(forgotten_topics_data_unknown_tags))
+            if n < 127:
+                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*forgotten_topics_data_partitions))
+            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -390,28 +402,38 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, q - p)
-        at = "group_id"
-        group_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_id:n member_id:1", p, end, n - 1)
+            at = "group_id"
+            group_id: str | None = buffer[p:q].decode()
+        else:
+            group_id = None
+            q = p
+            if q >= end:
+                raise cut("", "member_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 27 > end:
-            raise cut("", "member_id:n share_session_epoch:4 max_wait_ms:4 min_bytes:4 max_bytes:4 max_records:4 batch_size:4 share_acquire_mode:1 is_renew_ack:1 topics:1", p, end, q - p)
-        at = "member_id"
-        member_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 27 > end:
+                raise cut("", "member_id:n share_session_epoch:4 max_wait_ms:4 min_bytes:4 max_bytes:4 max_records:4 batch_size:4 share_acquire_mode:1 is_renew_ack:1 topics:1", p, end, n - 1)
+            at = "member_id"
+            member_id: str | None = buffer[p:q].decode()
+        else:
+            member_id = None
+            q = p
+            if q + 27 > end:
+                raise cut("", "share_session_epoch:4 max_wait_ms:4 min_bytes:4 max_bytes:4 max_records:4 batch_size:4 share_acquire_mode:1 is_renew_ack:1 topics:1", p, end)
         share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode, is_renew_ack, n = read_iiiiiibtB(buffer, q)
         p = q + 27
         if n > 127:
@@ -451,7 +473,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                         n, p = uvarint_rest(buffer, p, end, n, "topics.partitions.acknowledgement_batches.acknowledge_types")
                     n -= 1
                     q = p + n
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topics.partitions.acknowledgement_batches", "acknowledge_types:n tags:1", p, end, n)
                     *acknowledge_types, t = read_int8s_B[n](buffer, p)
                     p = q + 1
@@ -461,7 +483,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                     acknowledgement_batches.append(new(AcknowledgementBatch, (
                         first_offset, last_offset, acknowledge_types, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -469,7 +491,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                 partitions.append(new(FetchPartition, (partition_index, 0, acknowledgement_batches, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -477,7 +499,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(FetchTopic, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "forgotten_topics_data:1", p, end)
         n = buffer[p]
         p += 1
@@ -496,7 +518,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                 n, p = uvarint_rest(buffer, p, end, n, "forgotten_topics_data.partitions")
             n -= 1
             q = p + n * 4
-            if n < 0 or q + 1 > end:
+            if n < 0 or q >= end:
                 raise cut("forgotten_topics_data", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
             *forgotten_topics_data_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
@@ -506,7 +528,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
             forgotten_topics_data.append(new(ForgottenTopic, (
                 forgotten_topics_data_topic_id, forgotten_topics_data_partitions, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -547,35 +569,44 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
             add(body)
         n = len(topics)
-        add(write_iiiiiibtB(share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode, is_renew_ack, n + 1) if n < 127 else write_iiiiiibt(share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode, is_renew_ack) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiiiiibtB(
+                share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode,
+                is_renew_ack, n + 1,
+            ))
+        else:
+            add(write_iiiiiibt(
+                share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode,
+                is_renew_ack,
+            ) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags in partitions:
                 if partition_max_bytes != 0:
                     raise absent("topics.partitions.partition_max_bytes", "version 2")
                 n = len(acknowledgement_batches)
-                add(write_iB(partition_index, n + 1) if n < 127 else write_i(partition_index) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iB(partition_index, n + 1))
+                else:
+                    add(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
-                    add(write_qqB(first_offset, last_offset, n + 1) if n < 127 else write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    if acknowledgement_batches_unknown_tags:
-                        add(tag_section(acknowledgement_batches_unknown_tags))
+                    if n < 127:
+                        add(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(b"\0")
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    add(write_int8s[n](*acknowledge_types))
+                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
@@ -584,16 +615,13 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
-            add(write_16sB(forgotten_topics_data_topic_id, n + 1) if n < 127 else write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            if forgotten_topics_data_unknown_tags:
-                add(tag_section(forgotten_topics_data_unknown_tags))
+            if n < 127:
+                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            add(write_int32s[n](*forgotten_topics_data_partitions))
+            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -609,12 +637,17 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "error_message:n acquisition_lock_timeout_ms:4 responses:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "error_message:n acquisition_lock_timeout_ms:4 responses:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "acquisition_lock_timeout_ms:4 responses:1", p, end)
         acquisition_lock_timeout_ms, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -641,38 +674,47 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 3 > end:
-                    raise cut("responses.partitions", "error_message:n acknowledge_error_code:2 acknowledge_error_message:1", p, end, q - p)
-                at = "responses.partitions.error_message"
-                partitions_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 3 > end:
+                        raise cut("responses.partitions", "error_message:n acknowledge_error_code:2 acknowledge_error_message:1", p, end, n - 1)
+                    at = "responses.partitions.error_message"
+                    partitions_error_message: str | None = buffer[p:q].decode()
+                else:
+                    partitions_error_message = None
+                    q = p
+                    if q + 3 > end:
+                        raise cut("responses.partitions", "acknowledge_error_code:2 acknowledge_error_message:1", p, end)
                 acknowledge_error_code, n = read_hB(buffer, q)
                 p = q + 3
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "responses.partitions.acknowledge_error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 9 > end:
-                    raise cut("responses.partitions", "acknowledge_error_message:n current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end, q - p)
-                at = "responses.partitions.acknowledge_error_message"
-                acknowledge_error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q + 9 > end:
+                        raise cut("responses.partitions", "acknowledge_error_message:n current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end, n - 1)
+                    at = "responses.partitions.acknowledge_error_message"
+                    acknowledge_error_message: str | None = buffer[p:q].decode()
+                else:
+                    acknowledge_error_message = None
+                    q = p
+                    if q + 9 > end:
+                        raise cut("responses.partitions", "current_leader.leader_id:4 current_leader.leader_epoch:4 current_leader.tags:1", p, end)
                 leader_id, leader_epoch, t = read_iiB(buffer, q)
                 p = q + 9
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "responses.partitions.current_leader")
                 current_leader = new(LeaderIdAndEpoch, (leader_id, leader_epoch, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("responses.partitions", "records:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("responses.partitions", "records:n acquired_records:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("responses.partitions", "records:n acquired_records:1", p, end, n - 1)
                 records = view[p:q]
                 n = buffer[q]
                 p = q + 1
@@ -697,7 +739,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "responses.partitions.acquired_records")
                         acquired_records.append(new(AcquiredRecords, (first_offset, last_offset, delivery_count, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("responses.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -708,7 +750,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                     partition_index, partitions_error_code, partitions_error_message, acknowledge_error_code,
                     acknowledge_error_message, current_leader, records, acquired_records, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -716,7 +758,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
             if t:
                 tags, p = read_tags(buffer, p, end, t, "responses")
             responses.append(new(ShareFetchableTopicResponse, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "node_endpoints:1", p, end)
         n = buffer[p]
         p += 1
@@ -733,29 +775,33 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
             p += 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "node_endpoints.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 5 > end:
-                raise cut("node_endpoints", "host:n port:4 rack:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 5 > end:
+                raise cut("node_endpoints", "host:n port:4 rack:1", p, end, n - 1)
             at = "node_endpoints.host"
             host = buffer[p:q].decode()
             port, n = read_iB(buffer, q)
             p = q + 5
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "node_endpoints.rack")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("node_endpoints", "rack:n tags:1", p, end, q - p)
-            at = "node_endpoints.rack"
-            rack = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("node_endpoints", "rack:n tags:1", p, end, n - 1)
+                at = "node_endpoints.rack"
+                rack: str | None = buffer[p:q].decode()
+            else:
+                rack = None
+                q = p
+                if q >= end:
+                    raise cut("node_endpoints", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "node_endpoints")
             node_endpoints.append(new(NodeEndpoint, (node_id, host, port, rack, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -784,78 +830,119 @@ def _encode_response_1(message: ShareFetchResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(responses)
-        add(write_iB(acquisition_lock_timeout_ms, n + 1) if n < 127 else write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(acquisition_lock_timeout_ms, n + 1))
+        else:
+            add(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
         for topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, acknowledge_error_code,
                 acknowledge_error_message, current_leader, records, acquired_records, partitions_unknown_tags,
             ) in partitions:
-                if partitions_error_message is None:
-                    add(write_ihx(partition_index, partitions_error_code))
-                else:
-                    body = partitions_error_message.encode()
-                    n = len(body)
-                    add(write_ihB(partition_index, partitions_error_code, n + 1) if n < 127 else write_ih(partition_index, partitions_error_code) + text_length(n, "responses.partitions.error_message"))
-                    add(body)
-                if acknowledge_error_message is None:
-                    add(write_hx(acknowledge_error_code))
-                else:
-                    body = acknowledge_error_message.encode()
-                    n = len(body)
-                    add(write_hB(acknowledge_error_code, n + 1) if n < 127 else write_h(acknowledge_error_code) + text_length(n, "responses.partitions.acknowledge_error_message"))
-                    add(body)
-                leader_id, leader_epoch, current_leader_unknown_tags = current_leader
-                if current_leader_unknown_tags:
-                    add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
-                else:
-                    add(write_iix(leader_id, leader_epoch))
-                n = len(records)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(records)
-                n = len(acquired_records)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for first_offset, last_offset, delivery_count, acquired_records_unknown_tags in acquired_records:
-                    if acquired_records_unknown_tags:
-                        add(write_qqh(first_offset, last_offset, delivery_count) + tag_section(acquired_records_unknown_tags))
+                if partitions_error_message or acknowledge_error_message or partitions_unknown_tags:
+                    if partitions_error_message is None:
+                        add(write_ihx(partition_index, partitions_error_code))
                     else:
-                        add(write_qqhx(first_offset, last_offset, delivery_count))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
+                        body = partitions_error_message.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_ihB(partition_index, partitions_error_code, n + 1))
+                        else:
+                            add(write_ih(
+                                partition_index, partitions_error_code,
+                            ) + text_length(n, "responses.partitions.error_message"))
+                        add(body)
+                    if acknowledge_error_message is None:
+                        add(write_hx(acknowledge_error_code))
+                    else:
+                        body = acknowledge_error_message.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_hB(acknowledge_error_code, n + 1))
+                        else:
+                            add(write_h(
+                                acknowledge_error_code,
+                            ) + text_length(n, "responses.partitions.acknowledge_error_message"))
+                        add(body)
+                    leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+                    if current_leader_unknown_tags:
+                        add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+                    else:
+                        add(write_iix(leader_id, leader_epoch))
+                    n = len(records)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(records)
+                    n = len(acquired_records)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    for first_offset, last_offset, delivery_count, acquired_records_unknown_tags in acquired_records:
+                        if acquired_records_unknown_tags:
+                            add(write_qqh(
+                                first_offset, last_offset, delivery_count,
+                            ) + tag_section(acquired_records_unknown_tags))
+                        else:
+                            add(write_qqhx(first_offset, last_offset, delivery_count))
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
+                    leader_id, leader_epoch, current_leader_unknown_tags = current_leader
+                    if current_leader_unknown_tags:
+                        add(write_ihBhBii(
+                            partition_index, partitions_error_code, partitions_error_message is not None,
+                            acknowledge_error_code, acknowledge_error_message is not None, leader_id, leader_epoch,
+                        ) + tag_section(current_leader_unknown_tags))
+                    else:
+                        add(write_ihBhBiix(
+                            partition_index, partitions_error_code, partitions_error_message is not None,
+                            acknowledge_error_code, acknowledge_error_message is not None, leader_id, leader_epoch,
+                        ))
+                    n = len(records)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    add(records)
+                    n = len(acquired_records)
+                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    for first_offset, last_offset, delivery_count, acquired_records_unknown_tags in acquired_records:
+                        if acquired_records_unknown_tags:
+                            add(write_qqh(
+                                first_offset, last_offset, delivery_count,
+                            ) + tag_section(acquired_records_unknown_tags))
+                        else:
+                            add(write_qqhx(first_offset, last_offset, delivery_count))
                     add(b"\0")
-            if responses_unknown_tags:
-                add(tag_section(responses_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if rack is None:
                 add(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_iB(port, n + 1) if n < 127 else write_i(port) + text_length(n, "node_endpoints.rack"))
+                if n < 127:
+                    add(write_iB(port, n + 1))
+                else:
+                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
                 add(body)
-            if node_endpoints_unknown_tags:
-                add(tag_section(node_endpoints_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

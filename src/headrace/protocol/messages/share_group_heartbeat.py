@@ -78,50 +78,53 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "member_id:n member_epoch:4 rack_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "member_id:n member_epoch:4 rack_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         member_epoch, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "rack_id:n subscribed_topic_names:1", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "rack_id:n subscribed_topic_names:1", p, end, n - 1)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        else:
+            rack_id = None
+            q = p
+            if q >= end:
+                raise cut("", "subscribed_topic_names:1", p, end)
         n = buffer[q]
         p = q + 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
-        n -= 1
-        if n > end - p:
-            raise crowded(n, 1, "subscribed_topic_names", p, end)
         subscribed_topic_names: list[str] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
+            n -= 1
+            if n > end - p:
+                raise crowded(n, 1, "subscribed_topic_names", p, end)
             subscribed_topic_names = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("", "subscribed_topic_names:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -134,7 +137,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
                 at = "subscribed_topic_names"
                 subscribed_topic_names.append(buffer[p:q].decode())
                 p = q
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -167,7 +170,10 @@ def _encode_request_1(message: ShareGroupHeartbeatRequest) -> list[Part]:
         else:
             body = rack_id.encode()
             n = len(body)
-            add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + text_length(n, "rack_id"))
+            if n < 127:
+                add(write_iB(member_epoch, n + 1))
+            else:
+                add(write_i(member_epoch) + text_length(n, "rack_id"))
             add(body)
         if subscribed_topic_names is None:
             add(b"\0")
@@ -179,10 +185,7 @@ def _encode_request_1(message: ShareGroupHeartbeatRequest) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
                 add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -198,27 +201,37 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n member_id:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n member_id:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "member_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 9 > end:
-            raise cut("", "member_id:n member_epoch:4 heartbeat_interval_ms:4 assignment:1", p, end, q - p)
-        at = "member_id"
-        member_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 9 > end:
+                raise cut("", "member_id:n member_epoch:4 heartbeat_interval_ms:4 assignment:1", p, end, n - 1)
+            at = "member_id"
+            member_id: str | None = buffer[p:q].decode()
+        else:
+            member_id = None
+            q = p
+            if q + 9 > end:
+                raise cut("", "member_epoch:4 heartbeat_interval_ms:4 assignment:1", p, end)
         member_epoch, heartbeat_interval_ms, n = read_iib(buffer, q)
         p = q + 9
         assignment: Assignment | None = None
         if n >= 0:
-            if end - p < 1:
+            if p >= end:
                 raise cut("assignment", "topic_partitions:1", p, end)
             n = buffer[p]
             p += 1
@@ -237,7 +250,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                     n, p = uvarint_rest(buffer, p, end, n, "assignment.topic_partitions.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -245,7 +258,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "assignment.topic_partitions")
                 topic_partitions.append(new(TopicPartitions, (topic_id, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("assignment", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -253,7 +266,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
             if t:
                 tags, p = read_tags(buffer, p, end, t, "assignment")
             assignment = new(Assignment, (topic_partitions, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -283,7 +296,10 @@ def _encode_response_1(message: ShareGroupHeartbeatResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         if member_id is None:
             add(b"\0")
@@ -303,20 +319,14 @@ def _encode_response_1(message: ShareGroupHeartbeatResponse) -> list[Part]:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "assignment.topic_partitions.topic_id")
                 n = len(partitions)
-                add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                if topic_partitions_unknown_tags:
-                    add(tag_section(topic_partitions_unknown_tags))
+                if n < 127:
+                    add(write_16sB(topic_id, n + 1))
                 else:
-                    add(b"\0")
-            if assignment_unknown_tags:
-                add(tag_section(assignment_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_16s(topic_id) + uvarint(n + 1))
+                add(write_int32s[n](*partitions))
+                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+            add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -184,7 +184,7 @@ def _decode_share_snapshot_value_0(buffer: Buffer, view: memoryview, p: int, end
             if t:
                 tags, p = read_tags(buffer, p, end, t, "state_batches")
             state_batches.append(new(StateBatch, (first_offset, last_offset, delivery_state, delivery_count, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -221,10 +221,19 @@ def _encode_share_snapshot_value_0(message: ShareSnapshotValue) -> list[Part]:
             state_batches, unknown_tags,
         ) = message
         n = len(state_batches)
-        add(write_iiiqqqB(snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp, n + 1) if n < 127 else write_iiiqqq(snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiiqqqB(
+                snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp, n + 1,
+            ))
+        else:
+            add(write_iiiqqq(
+                snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp,
+            ) + uvarint(n + 1))
         for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
             if state_batches_unknown_tags:
-                add(write_qqbh(first_offset, last_offset, delivery_state, delivery_count) + tag_section(state_batches_unknown_tags))
+                add(write_qqbh(
+                    first_offset, last_offset, delivery_state, delivery_count,
+                ) + tag_section(state_batches_unknown_tags))
             else:
                 add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
         if unknown_tags or delivery_complete_count != -1:
@@ -325,7 +334,7 @@ def _decode_share_update_value_0(buffer: Buffer, view: memoryview, p: int, end: 
             if t:
                 tags, p = read_tags(buffer, p, end, t, "state_batches")
             state_batches.append(new(StateBatch, (first_offset, last_offset, delivery_state, delivery_count, tags)))
-    if end - p < 1:
+    if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
     p += 1
@@ -356,10 +365,15 @@ def _encode_share_update_value_0(message: ShareUpdateValue) -> list[Part]:
     try:
         snapshot_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, unknown_tags = message
         n = len(state_batches)
-        add(write_iiqB(snapshot_epoch, leader_epoch, start_offset, n + 1) if n < 127 else write_iiq(snapshot_epoch, leader_epoch, start_offset) + uvarint(n + 1))
+        if n < 127:
+            add(write_iiqB(snapshot_epoch, leader_epoch, start_offset, n + 1))
+        else:
+            add(write_iiq(snapshot_epoch, leader_epoch, start_offset) + uvarint(n + 1))
         for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
             if state_batches_unknown_tags:
-                add(write_qqbh(first_offset, last_offset, delivery_state, delivery_count) + tag_section(state_batches_unknown_tags))
+                add(write_qqbh(
+                    first_offset, last_offset, delivery_state, delivery_count,
+                ) + tag_section(state_batches_unknown_tags))
             else:
                 add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
         if unknown_tags or delivery_complete_count != -1:

@@ -36,6 +36,7 @@ read_iqB = Struct(">iqB").unpack_from
 read_tB = Struct(">?B").unpack_from
 write_H = Struct(">H").pack
 write_Hx = Struct(">Hx").pack
+write_b = Struct(">b").pack
 write_h = Struct(">h").pack
 write_hB = Struct(">hB").pack
 write_hx = Struct(">hx").pack
@@ -158,7 +159,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_ids:1", p, end)
         n = buffer[p]
         p += 1
@@ -169,7 +170,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
             raise crowded(n, 1, "group_ids", p, end)
         group_ids: list[str] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("", "group_ids:1", p, end)
             n = buffer[p]
             p += 1
@@ -239,30 +240,33 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
             p += 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("groups", "error_message:n group_id:1", p, end, q - p)
-            at = "groups.error_message"
-            error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("groups", "error_message:n group_id:1", p, end, n - 1)
+                at = "groups.error_message"
+                error_message: str | None = buffer[p:q].decode()
+            else:
+                error_message = None
+                q = p
+                if q >= end:
+                    raise cut("groups", "group_id:1", p, end)
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("groups", "group_id:n group_state:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("groups", "group_id:n group_state:1", p, end, n - 1)
             at = "groups.group_id"
             group_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups.group_state")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 9 > end:
-                raise cut("groups", "group_state:n group_epoch:4 assignment_epoch:4 topology:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 9 > end:
+                raise cut("groups", "group_state:n group_epoch:4 assignment_epoch:4 topology:1", p, end, n - 1)
             at = "groups.group_state"
             group_state = buffer[p:q].decode()
             group_epoch, assignment_epoch, n = read_iib(buffer, q)
@@ -273,25 +277,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise cut("groups.topology", "epoch:4 subtopologies:1", p, end)
                 epoch, n = read_iB(buffer, p)
                 p += 5
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "groups.topology.subtopologies")
-                n -= 1
-                if n * 6 > end - p:
-                    raise crowded(n, 6, "groups.topology.subtopologies", p, end)
                 subtopologies: list[Subtopology] | None = None
-                if n >= 0:
+                if n:
+                    if n > 127:
+                        n, p = uvarint_rest(buffer, p, end, n, "groups.topology.subtopologies")
+                    n -= 1
+                    if n * 6 > end - p:
+                        raise crowded(n, 6, "groups.topology.subtopologies", p, end)
                     subtopologies = []
                     for _ in range(n):
-                        if end - p < 1:
+                        if p >= end:
                             raise cut("groups.topology.subtopologies", "subtopology_id:1", p, end)
                         n = buffer[p]
                         p += 1
                         if n > 127:
                             n, p = text_rest(buffer, p, end, n, "groups.topology.subtopologies.subtopology_id")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > end:
-                            raise cut("groups.topology.subtopologies", "subtopology_id:n source_topics:1", p, end, n)
+                        q = p + n - 1
+                        if not n or q >= end:
+                            raise cut("groups.topology.subtopologies", "subtopology_id:n source_topics:1", p, end, n - 1)
                         at = "groups.topology.subtopologies.subtopology_id"
                         subtopology_id = buffer[p:q].decode()
                         n = buffer[q]
@@ -303,7 +306,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             raise crowded(n, 1, "groups.topology.subtopologies.source_topics", p, end)
                         source_topics: list[str] = []
                         for _ in range(n):
-                            if end - p < 1:
+                            if p >= end:
                                 raise cut("groups.topology.subtopologies", "source_topics:1", p, end)
                             n = buffer[p]
                             p += 1
@@ -316,7 +319,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             at = "groups.topology.subtopologies.source_topics"
                             source_topics.append(buffer[p:q].decode())
                             p = q
-                        if end - p < 1:
+                        if p >= end:
                             raise cut("groups.topology.subtopologies", "repartition_sink_topics:1", p, end)
                         n = buffer[p]
                         p += 1
@@ -327,7 +330,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             raise crowded(n, 1, "groups.topology.subtopologies.repartition_sink_topics", p, end)
                         repartition_sink_topics: list[str] = []
                         for _ in range(n):
-                            if end - p < 1:
+                            if p >= end:
                                 raise cut("groups.topology.subtopologies", "repartition_sink_topics:1", p, end)
                             n = buffer[p]
                             p += 1
@@ -340,7 +343,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             at = "groups.topology.subtopologies.repartition_sink_topics"
                             repartition_sink_topics.append(buffer[p:q].decode())
                             p = q
-                        if end - p < 1:
+                        if p >= end:
                             raise cut("groups.topology.subtopologies", "state_changelog_topics:1", p, end)
                         n = buffer[p]
                         p += 1
@@ -351,16 +354,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             raise crowded(n, 9, "groups.topology.subtopologies.state_changelog_topics", p, end)
                         state_changelog_topics: list[TopicInfo] = []
                         for _ in range(n):
-                            if end - p < 1:
+                            if p >= end:
                                 raise cut("groups.topology.subtopologies.state_changelog_topics", "name:1", p, end)
                             n = buffer[p]
                             p += 1
                             if n > 127:
                                 n, p = text_rest(buffer, p, end, n, "groups.topology.subtopologies.state_changelog_topics.name")
-                            n -= 1
-                            q = p + n
-                            if n < 0 or q + 7 > end:
-                                raise cut("groups.topology.subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n)
+                            q = p + n - 1
+                            if not n or q + 7 > end:
+                                raise cut("groups.topology.subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
                             at = "groups.topology.subtopologies.state_changelog_topics.name"
                             name = buffer[p:q].decode()
                             partitions, replication_factor, n = read_ihB(buffer, q)
@@ -372,26 +374,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                                 raise crowded(n, 3, "groups.topology.subtopologies.state_changelog_topics.topic_configs", p, end)
                             topic_configs: list[KeyValue] = []
                             for _ in range(n):
-                                if end - p < 1:
+                                if p >= end:
                                     raise cut("groups.topology.subtopologies.state_changelog_topics.topic_configs", "key:1", p, end)
                                 n = buffer[p]
                                 p += 1
                                 if n > 127:
                                     n, p = text_rest(buffer, p, end, n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.key")
-                                n -= 1
-                                q = p + n
-                                if n < 0 or q + 1 > end:
-                                    raise cut("groups.topology.subtopologies.state_changelog_topics.topic_configs", "key:n value:1", p, end, n)
+                                q = p + n - 1
+                                if not n or q >= end:
+                                    raise cut("groups.topology.subtopologies.state_changelog_topics.topic_configs", "key:n value:1", p, end, n - 1)
                                 at = "groups.topology.subtopologies.state_changelog_topics.topic_configs.key"
                                 key = buffer[p:q].decode()
                                 n = buffer[q]
                                 p = q + 1
                                 if n > 127:
                                     n, p = text_rest(buffer, p, end, n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.value")
-                                n -= 1
-                                q = p + n
-                                if n < 0 or q + 1 > end:
-                                    raise cut("groups.topology.subtopologies.state_changelog_topics.topic_configs", "value:n tags:1", p, end, n)
+                                q = p + n - 1
+                                if not n or q >= end:
+                                    raise cut("groups.topology.subtopologies.state_changelog_topics.topic_configs", "value:n tags:1", p, end, n - 1)
                                 at = "groups.topology.subtopologies.state_changelog_topics.topic_configs.value"
                                 value = buffer[p:q].decode()
                                 t = buffer[q]
@@ -400,7 +400,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                                 if t:
                                     tags, p = read_tags(buffer, p, end, t, "groups.topology.subtopologies.state_changelog_topics.topic_configs")
                                 topic_configs.append(new(KeyValue, (key, value, tags)))
-                            if end - p < 1:
+                            if p >= end:
                                 raise cut("groups.topology.subtopologies.state_changelog_topics", "tags:1", p, end)
                             t = buffer[p]
                             p += 1
@@ -410,7 +410,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             state_changelog_topics.append(new(TopicInfo, (
                                 name, partitions, replication_factor, topic_configs, tags,
                             )))
-                        if end - p < 1:
+                        if p >= end:
                             raise cut("groups.topology.subtopologies", "repartition_source_topics:1", p, end)
                         n = buffer[p]
                         p += 1
@@ -421,16 +421,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             raise crowded(n, 9, "groups.topology.subtopologies.repartition_source_topics", p, end)
                         repartition_source_topics: list[TopicInfo] = []
                         for _ in range(n):
-                            if end - p < 1:
+                            if p >= end:
                                 raise cut("groups.topology.subtopologies.repartition_source_topics", "name:1", p, end)
                             n = buffer[p]
                             p += 1
                             if n > 127:
                                 n, p = text_rest(buffer, p, end, n, "groups.topology.subtopologies.repartition_source_topics.name")
-                            n -= 1
-                            q = p + n
-                            if n < 0 or q + 7 > end:
-                                raise cut("groups.topology.subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n)
+                            q = p + n - 1
+                            if not n or q + 7 > end:
+                                raise cut("groups.topology.subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
                             at = "groups.topology.subtopologies.repartition_source_topics.name"
                             repartition_source_topics_name = buffer[p:q].decode()
                             repartition_source_topics_partitions, repartition_source_topics_replication_factor, n = read_ihB(buffer, q)
@@ -442,26 +441,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                                 raise crowded(n, 3, "groups.topology.subtopologies.repartition_source_topics.topic_configs", p, end)
                             repartition_source_topics_topic_configs: list[KeyValue] = []
                             for _ in range(n):
-                                if end - p < 1:
+                                if p >= end:
                                     raise cut("groups.topology.subtopologies.repartition_source_topics.topic_configs", "key:1", p, end)
                                 n = buffer[p]
                                 p += 1
                                 if n > 127:
                                     n, p = text_rest(buffer, p, end, n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.key")
-                                n -= 1
-                                q = p + n
-                                if n < 0 or q + 1 > end:
-                                    raise cut("groups.topology.subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n)
+                                q = p + n - 1
+                                if not n or q >= end:
+                                    raise cut("groups.topology.subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n - 1)
                                 at = "groups.topology.subtopologies.repartition_source_topics.topic_configs.key"
                                 topic_configs_key = buffer[p:q].decode()
                                 n = buffer[q]
                                 p = q + 1
                                 if n > 127:
                                     n, p = text_rest(buffer, p, end, n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.value")
-                                n -= 1
-                                q = p + n
-                                if n < 0 or q + 1 > end:
-                                    raise cut("groups.topology.subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n)
+                                q = p + n - 1
+                                if not n or q >= end:
+                                    raise cut("groups.topology.subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n - 1)
                                 at = "groups.topology.subtopologies.repartition_source_topics.topic_configs.value"
                                 topic_configs_value = buffer[p:q].decode()
                                 t = buffer[q]
@@ -472,7 +469,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                                 repartition_source_topics_topic_configs.append(new(KeyValue, (
                                     topic_configs_key, topic_configs_value, tags,
                                 )))
-                            if end - p < 1:
+                            if p >= end:
                                 raise cut("groups.topology.subtopologies.repartition_source_topics", "tags:1", p, end)
                             t = buffer[p]
                             p += 1
@@ -483,7 +480,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                                 repartition_source_topics_name, repartition_source_topics_partitions,
                                 repartition_source_topics_replication_factor, repartition_source_topics_topic_configs, tags,
                             )))
-                        if end - p < 1:
+                        if p >= end:
                             raise cut("groups.topology.subtopologies", "tags:1", p, end)
                         t = buffer[p]
                         p += 1
@@ -494,7 +491,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                             subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics,
                             repartition_source_topics, tags,
                         )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.topology", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -502,7 +499,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "groups.topology")
                 topology = new(Topology, (epoch, subtopologies, tags))
-            if end - p < 1:
+            if p >= end:
                 raise cut("groups", "members:1", p, end)
             n = buffer[p]
             p += 1
@@ -513,82 +510,87 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 raise crowded(n, 28, "groups.members", p, end)
             members: list[Member] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "member_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.member_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 5 > end:
-                    raise cut("groups.members", "member_id:n member_epoch:4 instance_id:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 5 > end:
+                    raise cut("groups.members", "member_id:n member_epoch:4 instance_id:1", p, end, n - 1)
                 at = "groups.members.member_id"
                 member_id = buffer[p:q].decode()
                 member_epoch, n = read_iB(buffer, q)
                 p = q + 5
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.instance_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "instance_id:n rack_id:1", p, end, q - p)
-                at = "groups.members.instance_id"
-                instance_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "instance_id:n rack_id:1", p, end, n - 1)
+                    at = "groups.members.instance_id"
+                    instance_id: str | None = buffer[p:q].decode()
+                else:
+                    instance_id = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "rack_id:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.rack_id")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("groups.members", "rack_id:n client_id:1", p, end, q - p)
-                at = "groups.members.rack_id"
-                rack_id = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("groups.members", "rack_id:n client_id:1", p, end, n - 1)
+                    at = "groups.members.rack_id"
+                    rack_id: str | None = buffer[p:q].decode()
+                else:
+                    rack_id = None
+                    q = p
+                    if q >= end:
+                        raise cut("groups.members", "client_id:1", p, end)
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "client_id:n client_host:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "client_id:n client_host:1", p, end, n - 1)
                 at = "groups.members.client_id"
                 client_id = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.client_host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 5 > end:
-                    raise cut("groups.members", "client_host:n topology_epoch:4 process_id:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 5 > end:
+                    raise cut("groups.members", "client_host:n topology_epoch:4 process_id:1", p, end, n - 1)
                 at = "groups.members.client_host"
                 client_host = buffer[p:q].decode()
                 topology_epoch, n = read_iB(buffer, q)
                 p = q + 5
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "groups.members.process_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("groups.members", "process_id:n user_endpoint:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("groups.members", "process_id:n user_endpoint:1", p, end, n - 1)
                 at = "groups.members.process_id"
                 process_id = buffer[p:q].decode()
                 (n,) = read_b(buffer, q)
                 p = q + 1
                 user_endpoint: Endpoint | None = None
                 if n >= 0:
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.user_endpoint", "host:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.user_endpoint.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 3 > end:
-                        raise cut("groups.members.user_endpoint", "host:n port:2 tags:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q + 3 > end:
+                        raise cut("groups.members.user_endpoint", "host:n port:2 tags:1", p, end, n - 1)
                     at = "groups.members.user_endpoint.host"
                     host = buffer[p:q].decode()
                     port, t = read_HB(buffer, q)
@@ -597,7 +599,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.user_endpoint")
                     user_endpoint = new(Endpoint, (host, port, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "client_tags:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -608,26 +610,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "groups.members.client_tags", p, end)
                 client_tags: list[KeyValue] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.client_tags", "key:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.client_tags.key")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.client_tags", "key:n value:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.client_tags", "key:n value:1", p, end, n - 1)
                     at = "groups.members.client_tags.key"
                     client_tags_key = buffer[p:q].decode()
                     n = buffer[q]
                     p = q + 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.client_tags.value")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.client_tags", "value:n tags:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.client_tags", "value:n tags:1", p, end, n - 1)
                     at = "groups.members.client_tags.value"
                     client_tags_value = buffer[p:q].decode()
                     t = buffer[q]
@@ -636,7 +636,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.client_tags")
                     client_tags.append(new(KeyValue, (client_tags_key, client_tags_value, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "task_offsets:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -647,16 +647,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 14, "groups.members.task_offsets", p, end)
                 task_offsets: list[TaskOffset] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.task_offsets", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.task_offsets.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 13 > end:
-                        raise cut("groups.members.task_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q + 13 > end:
+                        raise cut("groups.members.task_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n - 1)
                     at = "groups.members.task_offsets.subtopology_id"
                     task_offsets_subtopology_id = buffer[p:q].decode()
                     partition, offset, t = read_iqB(buffer, q)
@@ -665,7 +664,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.task_offsets")
                     task_offsets.append(new(TaskOffset, (task_offsets_subtopology_id, partition, offset, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "task_end_offsets:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -676,16 +675,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 14, "groups.members.task_end_offsets", p, end)
                 task_end_offsets: list[TaskOffset] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.task_end_offsets", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.task_end_offsets.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 13 > end:
-                        raise cut("groups.members.task_end_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q + 13 > end:
+                        raise cut("groups.members.task_end_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n - 1)
                     at = "groups.members.task_end_offsets.subtopology_id"
                     task_end_offsets_subtopology_id = buffer[p:q].decode()
                     task_end_offsets_partition, task_end_offsets_offset, t = read_iqB(buffer, q)
@@ -696,7 +694,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     task_end_offsets.append(new(TaskOffset, (
                         task_end_offsets_subtopology_id, task_end_offsets_partition, task_end_offsets_offset, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "assignment.active_tasks:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -707,16 +705,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "groups.members.assignment.active_tasks", p, end)
                 active_tasks: list[TaskIds] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.assignment.active_tasks", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.assignment.active_tasks.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.assignment.active_tasks", "subtopology_id:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.assignment.active_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                     at = "groups.members.assignment.active_tasks.subtopology_id"
                     active_tasks_subtopology_id = buffer[p:q].decode()
                     n = buffer[q]
@@ -725,7 +722,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.assignment.active_tasks.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.assignment.active_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *active_tasks_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -733,7 +730,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.assignment.active_tasks")
                     active_tasks.append(new(TaskIds, (active_tasks_subtopology_id, active_tasks_partitions, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "assignment.standby_tasks:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -744,16 +741,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "groups.members.assignment.standby_tasks", p, end)
                 standby_tasks: list[TaskIds] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.assignment.standby_tasks", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.assignment.standby_tasks.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.assignment.standby_tasks", "subtopology_id:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.assignment.standby_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                     at = "groups.members.assignment.standby_tasks.subtopology_id"
                     standby_tasks_subtopology_id = buffer[p:q].decode()
                     n = buffer[q]
@@ -762,7 +758,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.assignment.standby_tasks.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.assignment.standby_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *standby_tasks_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -770,7 +766,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.assignment.standby_tasks")
                     standby_tasks.append(new(TaskIds, (standby_tasks_subtopology_id, standby_tasks_partitions, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "assignment.warmup_tasks:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -781,16 +777,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "groups.members.assignment.warmup_tasks", p, end)
                 warmup_tasks: list[TaskIds] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.assignment.warmup_tasks", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.assignment.warmup_tasks.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.assignment.warmup_tasks", "subtopology_id:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.assignment.warmup_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                     at = "groups.members.assignment.warmup_tasks.subtopology_id"
                     warmup_tasks_subtopology_id = buffer[p:q].decode()
                     n = buffer[q]
@@ -799,7 +794,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.assignment.warmup_tasks.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.assignment.warmup_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *warmup_tasks_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -807,7 +802,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "groups.members.assignment.warmup_tasks")
                     warmup_tasks.append(new(TaskIds, (warmup_tasks_subtopology_id, warmup_tasks_partitions, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "assignment.tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -815,7 +810,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "groups.members.assignment")
                 assignment = new(Assignment, (active_tasks, standby_tasks, warmup_tasks, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.active_tasks:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -826,16 +821,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "groups.members.target_assignment.active_tasks", p, end)
                 target_assignment_active_tasks: list[TaskIds] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.target_assignment.active_tasks", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.target_assignment.active_tasks.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.target_assignment.active_tasks", "subtopology_id:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.target_assignment.active_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                     at = "groups.members.target_assignment.active_tasks.subtopology_id"
                     target_assignment_active_tasks_subtopology_id = buffer[p:q].decode()
                     n = buffer[q]
@@ -844,7 +838,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.target_assignment.active_tasks.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.target_assignment.active_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *target_assignment_active_tasks_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -854,7 +848,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     target_assignment_active_tasks.append(new(TaskIds, (
                         target_assignment_active_tasks_subtopology_id, target_assignment_active_tasks_partitions, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.standby_tasks:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -865,16 +859,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "groups.members.target_assignment.standby_tasks", p, end)
                 target_assignment_standby_tasks: list[TaskIds] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.target_assignment.standby_tasks", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.target_assignment.standby_tasks.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.target_assignment.standby_tasks", "subtopology_id:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.target_assignment.standby_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                     at = "groups.members.target_assignment.standby_tasks.subtopology_id"
                     target_assignment_standby_tasks_subtopology_id = buffer[p:q].decode()
                     n = buffer[q]
@@ -883,7 +876,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.target_assignment.standby_tasks.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.target_assignment.standby_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *target_assignment_standby_tasks_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -893,7 +886,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     target_assignment_standby_tasks.append(new(TaskIds, (
                         target_assignment_standby_tasks_subtopology_id, target_assignment_standby_tasks_partitions, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.warmup_tasks:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -904,16 +897,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "groups.members.target_assignment.warmup_tasks", p, end)
                 target_assignment_warmup_tasks: list[TaskIds] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("groups.members.target_assignment.warmup_tasks", "subtopology_id:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.target_assignment.warmup_tasks.subtopology_id")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("groups.members.target_assignment.warmup_tasks", "subtopology_id:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("groups.members.target_assignment.warmup_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                     at = "groups.members.target_assignment.warmup_tasks.subtopology_id"
                     target_assignment_warmup_tasks_subtopology_id = buffer[p:q].decode()
                     n = buffer[q]
@@ -922,7 +914,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "groups.members.target_assignment.warmup_tasks.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("groups.members.target_assignment.warmup_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *target_assignment_warmup_tasks_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -932,7 +924,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     target_assignment_warmup_tasks.append(new(TaskIds, (
                         target_assignment_warmup_tasks_subtopology_id, target_assignment_warmup_tasks_partitions, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("groups.members", "target_assignment.tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -964,7 +956,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
                 authorized_operations, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -985,7 +977,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
             authorized_operations, groups_unknown_tags,
@@ -995,7 +990,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + text_length(n, "groups.error_message"))
+                if n < 127:
+                    add(write_hB(error_code, n + 1))
+                else:
+                    add(write_h(error_code) + text_length(n, "groups.error_message"))
                 add(body)
             body = group_id.encode()
             n = len(body)
@@ -1014,7 +1012,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     add(write_ix(epoch))
                 else:
                     n = len(subtopologies)
-                    add(write_iB(epoch, n + 1) if n < 127 else write_i(epoch) + uvarint(n + 1))
+                    if n < 127:
+                        add(write_iB(epoch, n + 1))
+                    else:
+                        add(write_i(epoch) + uvarint(n + 1))
                     for (
                         subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics,
                         repartition_source_topics, subtopologies_unknown_tags,
@@ -1047,7 +1048,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.name"))
                             add(body)
                             n = len(topic_configs)
-                            add(write_ihB(partitions, replication_factor, n + 1) if n < 127 else write_ih(partitions, replication_factor) + uvarint(n + 1))
+                            if n < 127:
+                                add(write_ihB(partitions, replication_factor, n + 1))
+                            else:
+                                add(write_ih(partitions, replication_factor) + uvarint(n + 1))
                             for key, value, topic_configs_unknown_tags in topic_configs:
                                 body = key.encode()
                                 n = len(body)
@@ -1057,14 +1061,8 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                                 n = len(body)
                                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.value"))
                                 add(body)
-                                if topic_configs_unknown_tags:
-                                    add(tag_section(topic_configs_unknown_tags))
-                                else:
-                                    add(b"\0")
-                            if state_changelog_topics_unknown_tags:
-                                add(tag_section(state_changelog_topics_unknown_tags))
-                            else:
-                                add(b"\0")
+                                add(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
+                            add(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
                         n = len(repartition_source_topics)
                         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                         for (
@@ -1077,7 +1075,14 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.name"))
                             add(body)
                             n = len(repartition_source_topics_topic_configs)
-                            add(write_ihB(repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1) if n < 127 else write_ih(repartition_source_topics_partitions, repartition_source_topics_replication_factor) + uvarint(n + 1))
+                            if n < 127:
+                                add(write_ihB(
+                                    repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1,
+                                ))
+                            else:
+                                add(write_ih(
+                                    repartition_source_topics_partitions, repartition_source_topics_replication_factor,
+                                ) + uvarint(n + 1))
                             for (
                                 topic_configs_key, topic_configs_value, repartition_source_topics_topic_configs_unknown_tags,
                             ) in repartition_source_topics_topic_configs:
@@ -1089,22 +1094,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                                 n = len(body)
                                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.value"))
                                 add(body)
-                                if repartition_source_topics_topic_configs_unknown_tags:
-                                    add(tag_section(repartition_source_topics_topic_configs_unknown_tags))
-                                else:
-                                    add(b"\0")
-                            if repartition_source_topics_unknown_tags:
-                                add(tag_section(repartition_source_topics_unknown_tags))
-                            else:
-                                add(b"\0")
-                        if subtopologies_unknown_tags:
-                            add(tag_section(subtopologies_unknown_tags))
-                        else:
-                            add(b"\0")
-                if topology_unknown_tags:
-                    add(tag_section(topology_unknown_tags))
-                else:
-                    add(b"\0")
+                                add(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
+                            add(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
+                        add(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
+                add(tag_section(topology_unknown_tags) if topology_unknown_tags else b"\0")
             n = len(members)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
@@ -1121,7 +1114,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                 else:
                     body = instance_id.encode()
                     n = len(body)
-                    add(write_iB(member_epoch, n + 1) if n < 127 else write_i(member_epoch) + text_length(n, "groups.members.instance_id"))
+                    if n < 127:
+                        add(write_iB(member_epoch, n + 1))
+                    else:
+                        add(write_i(member_epoch) + text_length(n, "groups.members.instance_id"))
                     add(body)
                 if rack_id is None:
                     add(b"\0")
@@ -1140,12 +1136,15 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                 add(body)
                 body = process_id.encode()
                 n = len(body)
-                add(write_iB(topology_epoch, n + 1) if n < 127 else write_i(topology_epoch) + text_length(n, "groups.members.process_id"))
+                if n < 127:
+                    add(write_iB(topology_epoch, n + 1))
+                else:
+                    add(write_i(topology_epoch) + text_length(n, "groups.members.process_id"))
                 add(body)
                 if user_endpoint is None:
                     add(b"\xff")
                 else:
-                    add(b"\1")
+                    add(write_b(1))
                     host, port, user_endpoint_unknown_tags = user_endpoint
                     body = host.encode()
                     n = len(body)
@@ -1166,10 +1165,7 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     n = len(body)
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_tags.value"))
                     add(body)
-                    if client_tags_unknown_tags:
-                        add(tag_section(client_tags_unknown_tags))
-                    else:
-                        add(b"\0")
+                    add(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
                 n = len(task_offsets)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for task_offsets_subtopology_id, partition, offset, task_offsets_unknown_tags in task_offsets:
@@ -1192,7 +1188,9 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.task_end_offsets.subtopology_id"))
                     add(body)
                     if task_end_offsets_unknown_tags:
-                        add(write_iq(task_end_offsets_partition, task_end_offsets_offset) + tag_section(task_end_offsets_unknown_tags))
+                        add(write_iq(
+                            task_end_offsets_partition, task_end_offsets_offset,
+                        ) + tag_section(task_end_offsets_unknown_tags))
                     else:
                         add(write_iqx(task_end_offsets_partition, task_end_offsets_offset))
                 active_tasks, standby_tasks, warmup_tasks, assignment_unknown_tags = assignment
@@ -1206,10 +1204,7 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     n = len(active_tasks_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*active_tasks_partitions))
-                    if active_tasks_unknown_tags:
-                        add(tag_section(active_tasks_unknown_tags))
-                    else:
-                        add(b"\0")
+                    add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
                 n = len(standby_tasks)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
@@ -1220,10 +1215,7 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     n = len(standby_tasks_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*standby_tasks_partitions))
-                    if standby_tasks_unknown_tags:
-                        add(tag_section(standby_tasks_unknown_tags))
-                    else:
-                        add(b"\0")
+                    add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
                 n = len(warmup_tasks)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
@@ -1234,14 +1226,8 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     n = len(warmup_tasks_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*warmup_tasks_partitions))
-                    if warmup_tasks_unknown_tags:
-                        add(tag_section(warmup_tasks_unknown_tags))
-                    else:
-                        add(b"\0")
-                if assignment_unknown_tags:
-                    add(tag_section(assignment_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
+                add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
                 (
                     target_assignment_active_tasks, target_assignment_standby_tasks, target_assignment_warmup_tasks,
                     target_assignment_unknown_tags,
@@ -1259,10 +1245,7 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     n = len(target_assignment_active_tasks_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*target_assignment_active_tasks_partitions))
-                    if target_assignment_active_tasks_unknown_tags:
-                        add(tag_section(target_assignment_active_tasks_unknown_tags))
-                    else:
-                        add(b"\0")
+                    add(tag_section(target_assignment_active_tasks_unknown_tags) if target_assignment_active_tasks_unknown_tags else b"\0")
                 n = len(target_assignment_standby_tasks)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
@@ -1276,10 +1259,7 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     n = len(target_assignment_standby_tasks_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*target_assignment_standby_tasks_partitions))
-                    if target_assignment_standby_tasks_unknown_tags:
-                        add(tag_section(target_assignment_standby_tasks_unknown_tags))
-                    else:
-                        add(b"\0")
+                    add(tag_section(target_assignment_standby_tasks_unknown_tags) if target_assignment_standby_tasks_unknown_tags else b"\0")
                 n = len(target_assignment_warmup_tasks)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
@@ -1293,14 +1273,8 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     n = len(target_assignment_warmup_tasks_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*target_assignment_warmup_tasks_partitions))
-                    if target_assignment_warmup_tasks_unknown_tags:
-                        add(tag_section(target_assignment_warmup_tasks_unknown_tags))
-                    else:
-                        add(b"\0")
-                if target_assignment_unknown_tags:
-                    add(tag_section(target_assignment_unknown_tags))
-                else:
-                    add(b"\0")
+                    add(tag_section(target_assignment_warmup_tasks_unknown_tags) if target_assignment_warmup_tasks_unknown_tags else b"\0")
+                add(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
                 if members_unknown_tags:
                     add(write_t(is_classic) + tag_section(members_unknown_tags))
                 else:
@@ -1309,10 +1283,7 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                 add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
                 add(write_ix(authorized_operations))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

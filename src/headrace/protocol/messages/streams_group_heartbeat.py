@@ -184,48 +184,56 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 9 > end:
-            raise cut("", "member_id:n member_epoch:4 endpoint_information_epoch:4 instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 9 > end:
+            raise cut("", "member_id:n member_epoch:4 endpoint_information_epoch:4 instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         member_epoch, endpoint_information_epoch, n = read_iiB(buffer, q)
         p = q + 9
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "instance_id:n rack_id:1", p, end, q - p)
-        at = "instance_id"
-        instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "instance_id:n rack_id:1", p, end, n - 1)
+            at = "instance_id"
+            instance_id: str | None = buffer[p:q].decode()
+        else:
+            instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "rack_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "rack_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "rack_id:n rebalance_timeout_ms:4 topology:1", p, end, q - p)
-        at = "rack_id"
-        rack_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "rack_id:n rebalance_timeout_ms:4 topology:1", p, end, n - 1)
+            at = "rack_id"
+            rack_id: str | None = buffer[p:q].decode()
+        else:
+            rack_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "rebalance_timeout_ms:4 topology:1", p, end)
         rebalance_timeout_ms, n = read_ib(buffer, q)
         p = q + 5
         topology: Topology | None = None
@@ -241,16 +249,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                 raise crowded(n, 8, "topology.subtopologies", p, end)
             subtopologies: list[Subtopology] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("topology.subtopologies", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topology.subtopologies.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("topology.subtopologies", "subtopology_id:n source_topics:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("topology.subtopologies", "subtopology_id:n source_topics:1", p, end, n - 1)
                 at = "topology.subtopologies.subtopology_id"
                 subtopology_id = buffer[p:q].decode()
                 n = buffer[q]
@@ -262,7 +269,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     raise crowded(n, 1, "topology.subtopologies.source_topics", p, end)
                 source_topics: list[str] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies", "source_topics:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -275,7 +282,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     at = "topology.subtopologies.source_topics"
                     source_topics.append(buffer[p:q].decode())
                     p = q
-                if end - p < 1:
+                if p >= end:
                     raise cut("topology.subtopologies", "source_topic_regex:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -286,7 +293,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     raise crowded(n, 1, "topology.subtopologies.source_topic_regex", p, end)
                 source_topic_regex: list[str] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies", "source_topic_regex:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -299,7 +306,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     at = "topology.subtopologies.source_topic_regex"
                     source_topic_regex.append(buffer[p:q].decode())
                     p = q
-                if end - p < 1:
+                if p >= end:
                     raise cut("topology.subtopologies", "state_changelog_topics:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -310,16 +317,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     raise crowded(n, 9, "topology.subtopologies.state_changelog_topics", p, end)
                 state_changelog_topics: list[TopicInfo] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies.state_changelog_topics", "name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "topology.subtopologies.state_changelog_topics.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 7 > end:
-                        raise cut("topology.subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q + 7 > end:
+                        raise cut("topology.subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
                     at = "topology.subtopologies.state_changelog_topics.name"
                     name = buffer[p:q].decode()
                     partitions, replication_factor, n = read_ihB(buffer, q)
@@ -331,26 +337,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         raise crowded(n, 3, "topology.subtopologies.state_changelog_topics.topic_configs", p, end)
                     topic_configs: list[KeyValue] = []
                     for _ in range(n):
-                        if end - p < 1:
+                        if p >= end:
                             raise cut("topology.subtopologies.state_changelog_topics.topic_configs", "key:1", p, end)
                         n = buffer[p]
                         p += 1
                         if n > 127:
                             n, p = text_rest(buffer, p, end, n, "topology.subtopologies.state_changelog_topics.topic_configs.key")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > end:
-                            raise cut("topology.subtopologies.state_changelog_topics.topic_configs", "key:n value:1", p, end, n)
+                        q = p + n - 1
+                        if not n or q >= end:
+                            raise cut("topology.subtopologies.state_changelog_topics.topic_configs", "key:n value:1", p, end, n - 1)
                         at = "topology.subtopologies.state_changelog_topics.topic_configs.key"
                         key = buffer[p:q].decode()
                         n = buffer[q]
                         p = q + 1
                         if n > 127:
                             n, p = text_rest(buffer, p, end, n, "topology.subtopologies.state_changelog_topics.topic_configs.value")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > end:
-                            raise cut("topology.subtopologies.state_changelog_topics.topic_configs", "value:n tags:1", p, end, n)
+                        q = p + n - 1
+                        if not n or q >= end:
+                            raise cut("topology.subtopologies.state_changelog_topics.topic_configs", "value:n tags:1", p, end, n - 1)
                         at = "topology.subtopologies.state_changelog_topics.topic_configs.value"
                         value = buffer[p:q].decode()
                         t = buffer[q]
@@ -359,7 +363,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "topology.subtopologies.state_changelog_topics.topic_configs")
                         topic_configs.append(new(KeyValue, (key, value, tags)))
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies.state_changelog_topics", "tags:1", p, end)
                     t = buffer[p]
                     p += 1
@@ -367,7 +371,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topology.subtopologies.state_changelog_topics")
                     state_changelog_topics.append(new(TopicInfo, (name, partitions, replication_factor, topic_configs, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topology.subtopologies", "repartition_sink_topics:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -378,7 +382,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     raise crowded(n, 1, "topology.subtopologies.repartition_sink_topics", p, end)
                 repartition_sink_topics: list[str] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies", "repartition_sink_topics:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -391,7 +395,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     at = "topology.subtopologies.repartition_sink_topics"
                     repartition_sink_topics.append(buffer[p:q].decode())
                     p = q
-                if end - p < 1:
+                if p >= end:
                     raise cut("topology.subtopologies", "repartition_source_topics:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -402,16 +406,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     raise crowded(n, 9, "topology.subtopologies.repartition_source_topics", p, end)
                 repartition_source_topics: list[TopicInfo] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies.repartition_source_topics", "name:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "topology.subtopologies.repartition_source_topics.name")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 7 > end:
-                        raise cut("topology.subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q + 7 > end:
+                        raise cut("topology.subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
                     at = "topology.subtopologies.repartition_source_topics.name"
                     repartition_source_topics_name = buffer[p:q].decode()
                     repartition_source_topics_partitions, repartition_source_topics_replication_factor, n = read_ihB(buffer, q)
@@ -423,26 +426,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         raise crowded(n, 3, "topology.subtopologies.repartition_source_topics.topic_configs", p, end)
                     repartition_source_topics_topic_configs: list[KeyValue] = []
                     for _ in range(n):
-                        if end - p < 1:
+                        if p >= end:
                             raise cut("topology.subtopologies.repartition_source_topics.topic_configs", "key:1", p, end)
                         n = buffer[p]
                         p += 1
                         if n > 127:
                             n, p = text_rest(buffer, p, end, n, "topology.subtopologies.repartition_source_topics.topic_configs.key")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > end:
-                            raise cut("topology.subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n)
+                        q = p + n - 1
+                        if not n or q >= end:
+                            raise cut("topology.subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n - 1)
                         at = "topology.subtopologies.repartition_source_topics.topic_configs.key"
                         topic_configs_key = buffer[p:q].decode()
                         n = buffer[q]
                         p = q + 1
                         if n > 127:
                             n, p = text_rest(buffer, p, end, n, "topology.subtopologies.repartition_source_topics.topic_configs.value")
-                        n -= 1
-                        q = p + n
-                        if n < 0 or q + 1 > end:
-                            raise cut("topology.subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n)
+                        q = p + n - 1
+                        if not n or q >= end:
+                            raise cut("topology.subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n - 1)
                         at = "topology.subtopologies.repartition_source_topics.topic_configs.value"
                         topic_configs_value = buffer[p:q].decode()
                         t = buffer[q]
@@ -453,7 +454,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         repartition_source_topics_topic_configs.append(new(KeyValue, (
                             topic_configs_key, topic_configs_value, tags,
                         )))
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies.repartition_source_topics", "tags:1", p, end)
                     t = buffer[p]
                     p += 1
@@ -464,7 +465,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         repartition_source_topics_name, repartition_source_topics_partitions,
                         repartition_source_topics_replication_factor, repartition_source_topics_topic_configs, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topology.subtopologies", "copartition_groups:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -475,7 +476,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     raise crowded(n, 4, "topology.subtopologies.copartition_groups", p, end)
                 copartition_groups: list[CopartitionGroup] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("topology.subtopologies.copartition_groups", "source_topics:1", p, end)
                     n = buffer[p]
                     p += 1
@@ -483,7 +484,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         n, p = uvarint_rest(buffer, p, end, n, "topology.subtopologies.copartition_groups.source_topics")
                     n -= 1
                     q = p + n * 2
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topology.subtopologies.copartition_groups", "source_topics:n source_topic_regex:1", p, end, n * 2 if n > 0 else n)
                     *copartition_groups_source_topics, n = read_int16s_B[n](buffer, p)
                     p = q + 1
@@ -491,7 +492,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         n, p = uvarint_rest(buffer, p, end, n, "topology.subtopologies.copartition_groups.source_topic_regex")
                     n -= 1
                     q = p + n * 2
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topology.subtopologies.copartition_groups", "source_topic_regex:n repartition_source_topics:1", p, end, n * 2 if n > 0 else n)
                     *copartition_groups_source_topic_regex, n = read_int16s_B[n](buffer, p)
                     p = q + 1
@@ -499,7 +500,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         n, p = uvarint_rest(buffer, p, end, n, "topology.subtopologies.copartition_groups.repartition_source_topics")
                     n -= 1
                     q = p + n * 2
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("topology.subtopologies.copartition_groups", "repartition_source_topics:n tags:1", p, end, n * 2 if n > 0 else n)
                     *copartition_groups_repartition_source_topics, t = read_int16s_B[n](buffer, p)
                     p = q + 1
@@ -510,7 +511,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                         copartition_groups_source_topics, copartition_groups_source_topic_regex,
                         copartition_groups_repartition_source_topics, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topology.subtopologies", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -521,7 +522,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
                     repartition_source_topics, copartition_groups, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topology", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -529,29 +530,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topology")
             topology = new(Topology, (epoch, subtopologies, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "active_tasks:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "active_tasks", p, end)
         active_tasks: list[TaskIds] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "active_tasks", p, end)
             active_tasks = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("active_tasks", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "active_tasks.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                 at = "active_tasks.subtopology_id"
                 active_tasks_subtopology_id = buffer[p:q].decode()
                 n = buffer[q]
@@ -560,7 +560,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     n, p = uvarint_rest(buffer, p, end, n, "active_tasks.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("active_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *active_tasks_partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -568,29 +568,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "active_tasks")
                 active_tasks.append(new(TaskIds, (active_tasks_subtopology_id, active_tasks_partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "standby_tasks:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "standby_tasks", p, end)
         standby_tasks: list[TaskIds] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "standby_tasks", p, end)
             standby_tasks = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("standby_tasks", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "standby_tasks.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                 at = "standby_tasks.subtopology_id"
                 standby_tasks_subtopology_id = buffer[p:q].decode()
                 n = buffer[q]
@@ -599,7 +598,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     n, p = uvarint_rest(buffer, p, end, n, "standby_tasks.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("standby_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *standby_tasks_partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -607,29 +606,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "standby_tasks")
                 standby_tasks.append(new(TaskIds, (standby_tasks_subtopology_id, standby_tasks_partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "warmup_tasks:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "warmup_tasks", p, end)
         warmup_tasks: list[TaskIds] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "warmup_tasks", p, end)
             warmup_tasks = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("warmup_tasks", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "warmup_tasks.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                 at = "warmup_tasks.subtopology_id"
                 warmup_tasks_subtopology_id = buffer[p:q].decode()
                 n = buffer[q]
@@ -638,7 +636,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                     n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("warmup_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *warmup_tasks_partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -646,32 +644,36 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "warmup_tasks")
                 warmup_tasks.append(new(TaskIds, (warmup_tasks_subtopology_id, warmup_tasks_partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "process_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "process_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "process_id:n user_endpoint:1", p, end, q - p)
-        at = "process_id"
-        process_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "process_id:n user_endpoint:1", p, end, n - 1)
+            at = "process_id"
+            process_id: str | None = buffer[p:q].decode()
+        else:
+            process_id = None
+            q = p
+            if q >= end:
+                raise cut("", "user_endpoint:1", p, end)
         (n,) = read_b(buffer, q)
         p = q + 1
         user_endpoint: Endpoint | None = None
         if n >= 0:
-            if end - p < 1:
+            if p >= end:
                 raise cut("user_endpoint", "host:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "user_endpoint.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("user_endpoint", "host:n port:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("user_endpoint", "host:n port:2 tags:1", p, end, n - 1)
             at = "user_endpoint.host"
             host = buffer[p:q].decode()
             port, t = read_HB(buffer, q)
@@ -680,39 +682,37 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
             if t:
                 tags, p = read_tags(buffer, p, end, t, "user_endpoint")
             user_endpoint = new(Endpoint, (host, port, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "client_tags:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "client_tags")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "client_tags", p, end)
         client_tags: list[KeyValue] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "client_tags")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "client_tags", p, end)
             client_tags = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("client_tags", "key:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "client_tags.key")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("client_tags", "key:n value:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("client_tags", "key:n value:1", p, end, n - 1)
                 at = "client_tags.key"
                 client_tags_key = buffer[p:q].decode()
                 n = buffer[q]
                 p = q + 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "client_tags.value")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("client_tags", "value:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("client_tags", "value:n tags:1", p, end, n - 1)
                 at = "client_tags.value"
                 client_tags_value = buffer[p:q].decode()
                 t = buffer[q]
@@ -721,29 +721,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "client_tags")
                 client_tags.append(new(KeyValue, (client_tags_key, client_tags_value, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "task_offsets:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "task_offsets")
-        n -= 1
-        if n * 14 > end - p:
-            raise crowded(n, 14, "task_offsets", p, end)
         task_offsets: list[TaskOffset] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "task_offsets")
+            n -= 1
+            if n * 14 > end - p:
+                raise crowded(n, 14, "task_offsets", p, end)
             task_offsets = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("task_offsets", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "task_offsets.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 13 > end:
-                    raise cut("task_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 13 > end:
+                    raise cut("task_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n - 1)
                 at = "task_offsets.subtopology_id"
                 task_offsets_subtopology_id = buffer[p:q].decode()
                 partition, offset, t = read_iqB(buffer, q)
@@ -752,29 +751,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "task_offsets")
                 task_offsets.append(new(TaskOffset, (task_offsets_subtopology_id, partition, offset, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "task_end_offsets:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "task_end_offsets")
-        n -= 1
-        if n * 14 > end - p:
-            raise crowded(n, 14, "task_end_offsets", p, end)
         task_end_offsets: list[TaskOffset] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "task_end_offsets")
+            n -= 1
+            if n * 14 > end - p:
+                raise crowded(n, 14, "task_end_offsets", p, end)
             task_end_offsets = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("task_end_offsets", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "task_end_offsets.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 13 > end:
-                    raise cut("task_end_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 13 > end:
+                    raise cut("task_end_offsets", "subtopology_id:n partition:4 offset:8 tags:1", p, end, n - 1)
                 at = "task_end_offsets.subtopology_id"
                 task_end_offsets_subtopology_id = buffer[p:q].decode()
                 task_end_offsets_partition, task_end_offsets_offset, t = read_iqB(buffer, q)
@@ -826,7 +824,10 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         else:
             body = instance_id.encode()
             n = len(body)
-            add(write_iiB(member_epoch, endpoint_information_epoch, n + 1) if n < 127 else write_ii(member_epoch, endpoint_information_epoch) + text_length(n, "instance_id"))
+            if n < 127:
+                add(write_iiB(member_epoch, endpoint_information_epoch, n + 1))
+            else:
+                add(write_ii(member_epoch, endpoint_information_epoch) + text_length(n, "instance_id"))
             add(body)
         if rack_id is None:
             add(b"\0")
@@ -841,7 +842,10 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
             add(write_ib(rebalance_timeout_ms, 1))
             epoch, subtopologies, topology_unknown_tags = topology
             n = len(subtopologies)
-            add(write_iB(epoch, n + 1) if n < 127 else write_i(epoch) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(epoch, n + 1))
+            else:
+                add(write_i(epoch) + uvarint(n + 1))
             for (
                 subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
                 repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
@@ -874,7 +878,10 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.name"))
                     add(body)
                     n = len(topic_configs)
-                    add(write_ihB(partitions, replication_factor, n + 1) if n < 127 else write_ih(partitions, replication_factor) + uvarint(n + 1))
+                    if n < 127:
+                        add(write_ihB(partitions, replication_factor, n + 1))
+                    else:
+                        add(write_ih(partitions, replication_factor) + uvarint(n + 1))
                     for key, value, topic_configs_unknown_tags in topic_configs:
                         body = key.encode()
                         n = len(body)
@@ -884,14 +891,8 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                         n = len(body)
                         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.topic_configs.value"))
                         add(body)
-                        if topic_configs_unknown_tags:
-                            add(tag_section(topic_configs_unknown_tags))
-                        else:
-                            add(b"\0")
-                    if state_changelog_topics_unknown_tags:
-                        add(tag_section(state_changelog_topics_unknown_tags))
-                    else:
-                        add(b"\0")
+                        add(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
+                    add(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
                 n = len(repartition_sink_topics)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for text in repartition_sink_topics:
@@ -911,7 +912,14 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                     add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.name"))
                     add(body)
                     n = len(repartition_source_topics_topic_configs)
-                    add(write_ihB(repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1) if n < 127 else write_ih(repartition_source_topics_partitions, repartition_source_topics_replication_factor) + uvarint(n + 1))
+                    if n < 127:
+                        add(write_ihB(
+                            repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1,
+                        ))
+                    else:
+                        add(write_ih(
+                            repartition_source_topics_partitions, repartition_source_topics_replication_factor,
+                        ) + uvarint(n + 1))
                     for (
                         topic_configs_key, topic_configs_value, repartition_source_topics_topic_configs_unknown_tags,
                     ) in repartition_source_topics_topic_configs:
@@ -923,14 +931,8 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                         n = len(body)
                         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.topic_configs.value"))
                         add(body)
-                        if repartition_source_topics_topic_configs_unknown_tags:
-                            add(tag_section(repartition_source_topics_topic_configs_unknown_tags))
-                        else:
-                            add(b"\0")
-                    if repartition_source_topics_unknown_tags:
-                        add(tag_section(repartition_source_topics_unknown_tags))
-                    else:
-                        add(b"\0")
+                        add(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
+                    add(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
                 n = len(copartition_groups)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
@@ -946,18 +948,9 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                     n = len(copartition_groups_repartition_source_topics)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int16s[n](*copartition_groups_repartition_source_topics))
-                    if copartition_groups_unknown_tags:
-                        add(tag_section(copartition_groups_unknown_tags))
-                    else:
-                        add(b"\0")
-                if subtopologies_unknown_tags:
-                    add(tag_section(subtopologies_unknown_tags))
-                else:
-                    add(b"\0")
-            if topology_unknown_tags:
-                add(tag_section(topology_unknown_tags))
-            else:
-                add(b"\0")
+                    add(tag_section(copartition_groups_unknown_tags) if copartition_groups_unknown_tags else b"\0")
+                add(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
+            add(tag_section(topology_unknown_tags) if topology_unknown_tags else b"\0")
         if active_tasks is None:
             add(b"\0")
         else:
@@ -971,10 +964,7 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                 n = len(active_tasks_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*active_tasks_partitions))
-                if active_tasks_unknown_tags:
-                    add(tag_section(active_tasks_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
         if standby_tasks is None:
             add(b"\0")
         else:
@@ -988,10 +978,7 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                 n = len(standby_tasks_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*standby_tasks_partitions))
-                if standby_tasks_unknown_tags:
-                    add(tag_section(standby_tasks_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
         if warmup_tasks is None:
             add(b"\0")
         else:
@@ -1005,10 +992,7 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                 n = len(warmup_tasks_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*warmup_tasks_partitions))
-                if warmup_tasks_unknown_tags:
-                    add(tag_section(warmup_tasks_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
         if process_id is None:
             add(b"\0")
         else:
@@ -1019,7 +1003,7 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         if user_endpoint is None:
             add(b"\xff")
         else:
-            add(b"\1")
+            add(write_b(1))
             host, port, user_endpoint_unknown_tags = user_endpoint
             body = host.encode()
             n = len(body)
@@ -1043,10 +1027,7 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                 n = len(body)
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.value"))
                 add(body)
-                if client_tags_unknown_tags:
-                    add(tag_section(client_tags_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
         if task_offsets is None:
             add(b"\0")
         else:
@@ -1075,7 +1056,9 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                 add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "task_end_offsets.subtopology_id"))
                 add(body)
                 if task_end_offsets_unknown_tags:
-                    add(write_iq(task_end_offsets_partition, task_end_offsets_offset) + tag_section(task_end_offsets_unknown_tags))
+                    add(write_iq(
+                        task_end_offsets_partition, task_end_offsets_offset,
+                    ) + tag_section(task_end_offsets_unknown_tags))
                 else:
                     add(write_iqx(task_end_offsets_partition, task_end_offsets_offset))
         if unknown_tags:
@@ -1097,31 +1080,35 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n member_id:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n member_id:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "member_id:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 17 > end:
-            raise cut("", "member_id:n member_epoch:4 heartbeat_interval_ms:4 acceptable_recovery_lag:4 task_offset_interval_ms:4 status:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 17 > end:
+            raise cut("", "member_id:n member_epoch:4 heartbeat_interval_ms:4 acceptable_recovery_lag:4 task_offset_interval_ms:4 status:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms, n = read_iiiiB(buffer, q)
         p = q + 17
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "status")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "status", p, end)
         status: list[Status] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "status")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "status", p, end)
             status = []
             for _ in range(n):
                 if end - p < 2:
@@ -1130,10 +1117,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 p += 2
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "status.status_detail")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("status", "status_detail:n tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("status", "status_detail:n tags:1", p, end, n - 1)
                 at = "status.status_detail"
                 status_detail = buffer[p:q].decode()
                 t = buffer[q]
@@ -1142,29 +1128,28 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "status")
                 status.append(new(Status, (status_code, status_detail, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "active_tasks:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "active_tasks", p, end)
         active_tasks: list[TaskIds] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "active_tasks", p, end)
             active_tasks = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("active_tasks", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "active_tasks.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("active_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                 at = "active_tasks.subtopology_id"
                 subtopology_id = buffer[p:q].decode()
                 n = buffer[q]
@@ -1173,7 +1158,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     n, p = uvarint_rest(buffer, p, end, n, "active_tasks.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("active_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -1181,29 +1166,28 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "active_tasks")
                 active_tasks.append(new(TaskIds, (subtopology_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "standby_tasks:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "standby_tasks", p, end)
         standby_tasks: list[TaskIds] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "standby_tasks", p, end)
             standby_tasks = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("standby_tasks", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "standby_tasks.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("standby_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                 at = "standby_tasks.subtopology_id"
                 standby_tasks_subtopology_id = buffer[p:q].decode()
                 n = buffer[q]
@@ -1212,7 +1196,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     n, p = uvarint_rest(buffer, p, end, n, "standby_tasks.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("standby_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *standby_tasks_partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -1220,29 +1204,28 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "standby_tasks")
                 standby_tasks.append(new(TaskIds, (standby_tasks_subtopology_id, standby_tasks_partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "warmup_tasks:1", p, end)
         n = buffer[p]
         p += 1
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "warmup_tasks", p, end)
         warmup_tasks: list[TaskIds] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "warmup_tasks", p, end)
             warmup_tasks = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("warmup_tasks", "subtopology_id:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "warmup_tasks.subtopology_id")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("warmup_tasks", "subtopology_id:n partitions:1", p, end, n - 1)
                 at = "warmup_tasks.subtopology_id"
                 warmup_tasks_subtopology_id = buffer[p:q].decode()
                 n = buffer[q]
@@ -1251,7 +1234,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks.partitions")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("warmup_tasks", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                 *warmup_tasks_partitions, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -1263,25 +1246,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
             raise cut("", "endpoint_information_epoch:4 partitions_by_user_endpoint:1", p, end)
         endpoint_information_epoch, n = read_iB(buffer, p)
         p += 5
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "partitions_by_user_endpoint")
-        n -= 1
-        if n * 7 > end - p:
-            raise crowded(n, 7, "partitions_by_user_endpoint", p, end)
         partitions_by_user_endpoint: list[EndpointToPartitions] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "partitions_by_user_endpoint")
+            n -= 1
+            if n * 7 > end - p:
+                raise crowded(n, 7, "partitions_by_user_endpoint", p, end)
             partitions_by_user_endpoint = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("partitions_by_user_endpoint", "user_endpoint.host:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "partitions_by_user_endpoint.user_endpoint.host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 3 > end:
-                    raise cut("partitions_by_user_endpoint.user_endpoint", "host:n port:2 tags:1", p, end, n)
+                q = p + n - 1
+                if not n or q + 3 > end:
+                    raise cut("partitions_by_user_endpoint.user_endpoint", "host:n port:2 tags:1", p, end, n - 1)
                 at = "partitions_by_user_endpoint.user_endpoint.host"
                 host = buffer[p:q].decode()
                 port, t = read_HB(buffer, q)
@@ -1290,7 +1272,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "partitions_by_user_endpoint.user_endpoint")
                 user_endpoint = new(Endpoint, (host, port, tags))
-                if end - p < 1:
+                if p >= end:
                     raise cut("partitions_by_user_endpoint", "active_partitions:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -1301,16 +1283,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "partitions_by_user_endpoint.active_partitions", p, end)
                 active_partitions: list[TopicPartition] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("partitions_by_user_endpoint.active_partitions", "topic:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "partitions_by_user_endpoint.active_partitions.topic")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("partitions_by_user_endpoint.active_partitions", "topic:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("partitions_by_user_endpoint.active_partitions", "topic:n partitions:1", p, end, n - 1)
                     at = "partitions_by_user_endpoint.active_partitions.topic"
                     topic = buffer[p:q].decode()
                     n = buffer[q]
@@ -1319,7 +1300,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "partitions_by_user_endpoint.active_partitions.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("partitions_by_user_endpoint.active_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *active_partitions_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -1327,7 +1308,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "partitions_by_user_endpoint.active_partitions")
                     active_partitions.append(new(TopicPartition, (topic, active_partitions_partitions, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("partitions_by_user_endpoint", "standby_partitions:1", p, end)
                 n = buffer[p]
                 p += 1
@@ -1338,16 +1319,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     raise crowded(n, 3, "partitions_by_user_endpoint.standby_partitions", p, end)
                 standby_partitions: list[TopicPartition] = []
                 for _ in range(n):
-                    if end - p < 1:
+                    if p >= end:
                         raise cut("partitions_by_user_endpoint.standby_partitions", "topic:1", p, end)
                     n = buffer[p]
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "partitions_by_user_endpoint.standby_partitions.topic")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 1 > end:
-                        raise cut("partitions_by_user_endpoint.standby_partitions", "topic:n partitions:1", p, end, n)
+                    q = p + n - 1
+                    if not n or q >= end:
+                        raise cut("partitions_by_user_endpoint.standby_partitions", "topic:n partitions:1", p, end, n - 1)
                     at = "partitions_by_user_endpoint.standby_partitions.topic"
                     standby_partitions_topic = buffer[p:q].decode()
                     n = buffer[q]
@@ -1356,7 +1336,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                         n, p = uvarint_rest(buffer, p, end, n, "partitions_by_user_endpoint.standby_partitions.partitions")
                     n -= 1
                     q = p + n * 4
-                    if n < 0 or q + 1 > end:
+                    if n < 0 or q >= end:
                         raise cut("partitions_by_user_endpoint.standby_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
                     *standby_partitions_partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
@@ -1366,7 +1346,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                     standby_partitions.append(new(TopicPartition, (
                         standby_partitions_topic, standby_partitions_partitions, tags,
                     )))
-                if end - p < 1:
+                if p >= end:
                     raise cut("partitions_by_user_endpoint", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -1376,7 +1356,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 partitions_by_user_endpoint.append(new(EndpointToPartitions, (
                     user_endpoint, active_partitions, standby_partitions, tags,
                 )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -1409,7 +1389,10 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         body = member_id.encode()
         n = len(body)
@@ -1419,16 +1402,21 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
             add(write_iiiix(member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms))
         else:
             n = len(status)
-            add(write_iiiiB(member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms, n + 1) if n < 127 else write_iiii(member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms) + uvarint(n + 1))
+            if n < 127:
+                add(write_iiiiB(member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms, n + 1))
+            else:
+                add(write_iiii(
+                    member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms,
+                ) + uvarint(n + 1))
             for status_code, status_detail, status_unknown_tags in status:
                 body = status_detail.encode()
                 n = len(body)
-                add(write_bB(status_code, n + 1) if n < 127 else write_b(status_code) + text_length(n, "status.status_detail"))
-                add(body)
-                if status_unknown_tags:
-                    add(tag_section(status_unknown_tags))
+                if n < 127:
+                    add(write_bB(status_code, n + 1))
                 else:
-                    add(b"\0")
+                    add(write_b(status_code) + text_length(n, "status.status_detail"))
+                add(body)
+                add(tag_section(status_unknown_tags) if status_unknown_tags else b"\0")
         if active_tasks is None:
             add(b"\0")
         else:
@@ -1442,10 +1430,7 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                 n = len(partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partitions))
-                if active_tasks_unknown_tags:
-                    add(tag_section(active_tasks_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
         if standby_tasks is None:
             add(b"\0")
         else:
@@ -1459,10 +1444,7 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                 n = len(standby_tasks_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*standby_tasks_partitions))
-                if standby_tasks_unknown_tags:
-                    add(tag_section(standby_tasks_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
         if warmup_tasks is None:
             add(b"\0")
         else:
@@ -1476,15 +1458,15 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                 n = len(warmup_tasks_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*warmup_tasks_partitions))
-                if warmup_tasks_unknown_tags:
-                    add(tag_section(warmup_tasks_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
         if partitions_by_user_endpoint is None:
             add(write_ix(endpoint_information_epoch))
         else:
             n = len(partitions_by_user_endpoint)
-            add(write_iB(endpoint_information_epoch, n + 1) if n < 127 else write_i(endpoint_information_epoch) + uvarint(n + 1))
+            if n < 127:
+                add(write_iB(endpoint_information_epoch, n + 1))
+            else:
+                add(write_i(endpoint_information_epoch) + uvarint(n + 1))
             for (
                 user_endpoint, active_partitions, standby_partitions, partitions_by_user_endpoint_unknown_tags,
             ) in partitions_by_user_endpoint:
@@ -1507,10 +1489,7 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                     n = len(active_partitions_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*active_partitions_partitions))
-                    if active_partitions_unknown_tags:
-                        add(tag_section(active_partitions_unknown_tags))
-                    else:
-                        add(b"\0")
+                    add(tag_section(active_partitions_unknown_tags) if active_partitions_unknown_tags else b"\0")
                 n = len(standby_partitions)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
@@ -1523,18 +1502,9 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                     n = len(standby_partitions_partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     add(write_int32s[n](*standby_partitions_partitions))
-                    if standby_partitions_unknown_tags:
-                        add(tag_section(standby_partitions_unknown_tags))
-                    else:
-                        add(b"\0")
-                if partitions_by_user_endpoint_unknown_tags:
-                    add(tag_section(partitions_by_user_endpoint_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(tag_section(standby_partitions_unknown_tags) if standby_partitions_unknown_tags else b"\0")
+                add(tag_section(partitions_by_user_endpoint_unknown_tags) if partitions_by_user_endpoint_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -174,13 +174,19 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
         member_id = buffer[p:q].decode()
         (n,) = read_h(buffer, q)
         p = q + 2
-        if n < -1:
+        if n >= 0:
+            q = p + n
+            if q + 4 > end:
+                raise cut("", "group_instance_id:n assignments:4", p, end, n)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        elif n == -1:
+            group_instance_id = None
+            q = p
+            if q + 4 > end:
+                raise cut("", "assignments:4", p, end)
+        else:
             raise negative(n, "group_instance_id", p)
-        q = p + n if n > 0 else p
-        if q + 4 > end:
-            raise cut("", "group_instance_id:n assignments:4", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
         (n,) = read_i(buffer, q)
         p = q + 4
         if n < 0 or n * 6 > end - p:
@@ -255,38 +261,41 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
     """Version 4."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "group_id:n generation_id:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "group_id:n generation_id:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         generation_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n assignments:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n assignments:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "assignments:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -296,26 +305,24 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
             raise crowded(n, 3, "assignments", p, end)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("assignments", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "assignments.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("assignments", "member_id:n assignment:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("assignments", "member_id:n assignment:1", p, end, n - 1)
             at = "assignments.member_id"
             assignments_member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "assignments.assignment")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("assignments", "assignment:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("assignments", "assignment:n tags:1", p, end, n - 1)
             assignment = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -323,7 +330,7 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
             if t:
                 tags, p = read_tags(buffer, p, end, t, "assignments")
             assignments.append(new(SyncGroupRequestAssignment, (assignments_member_id, assignment, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -349,7 +356,10 @@ def _encode_request_4(message: SyncGroupRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iB(generation_id, n + 1) if n < 127 else write_i(generation_id) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_iB(generation_id, n + 1))
+        else:
+            add(write_i(generation_id) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -368,14 +378,8 @@ def _encode_request_4(message: SyncGroupRequest) -> list[Part]:
             n = len(assignment)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(assignment)
-            if assignments_unknown_tags:
-                add(tag_section(assignments_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -385,58 +389,71 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
     """Version 5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 5 > end:
-            raise cut("", "group_id:n generation_id:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 5 > end:
+            raise cut("", "group_id:n generation_id:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         generation_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n protocol_type:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n protocol_type:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "protocol_type:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_type")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_type:n protocol_name:1", p, end, q - p)
-        at = "protocol_type"
-        protocol_type = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_type:n protocol_name:1", p, end, n - 1)
+            at = "protocol_type"
+            protocol_type: str | None = buffer[p:q].decode()
+        else:
+            protocol_type = None
+            q = p
+            if q >= end:
+                raise cut("", "protocol_name:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_name")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_name:n assignments:1", p, end, q - p)
-        at = "protocol_name"
-        protocol_name = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_name:n assignments:1", p, end, n - 1)
+            at = "protocol_name"
+            protocol_name: str | None = buffer[p:q].decode()
+        else:
+            protocol_name = None
+            q = p
+            if q >= end:
+                raise cut("", "assignments:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -446,26 +463,24 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
             raise crowded(n, 3, "assignments", p, end)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("assignments", "member_id:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "assignments.member_id")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("assignments", "member_id:n assignment:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("assignments", "member_id:n assignment:1", p, end, n - 1)
             at = "assignments.member_id"
             assignments_member_id = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = uvarint_rest(buffer, p, end, n, "assignments.assignment")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("assignments", "assignment:n tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("assignments", "assignment:n tags:1", p, end, n - 1)
             assignment = bytes(view[p:q])
             t = buffer[q]
             p = q + 1
@@ -473,7 +488,7 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
             if t:
                 tags, p = read_tags(buffer, p, end, t, "assignments")
             assignments.append(new(SyncGroupRequestAssignment, (assignments_member_id, assignment, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -501,7 +516,10 @@ def _encode_request_5(message: SyncGroupRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iB(generation_id, n + 1) if n < 127 else write_i(generation_id) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_iB(generation_id, n + 1))
+        else:
+            add(write_i(generation_id) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -534,14 +552,8 @@ def _encode_request_5(message: SyncGroupRequest) -> list[Part]:
             n = len(assignment)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(assignment)
-            if assignments_unknown_tags:
-                add(tag_section(assignments_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -620,10 +632,9 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Sy
     p += 7
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "assignment")
-    n -= 1
-    q = p + n
-    if n < 0 or q + 1 > end:
-        raise cut("", "assignment:n tags:1", p, end, n)
+    q = p + n - 1
+    if not n or q >= end:
+        raise cut("", "assignment:n tags:1", p, end, n - 1)
     assignment = bytes(view[p:q])
     t = buffer[q]
     p = q + 1
@@ -642,12 +653,12 @@ def _encode_response_4(message: SyncGroupResponse) -> list[Part]:
     try:
         throttle_time_ms, error_code, protocol_type, protocol_name, assignment, unknown_tags = message
         n = len(assignment)
-        add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        add(assignment)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
+        if n < 127:
+            add(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(b"\0")
+            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        add(assignment)
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -663,30 +674,39 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Sy
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_type")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_type:n protocol_name:1", p, end, q - p)
-        at = "protocol_type"
-        protocol_type = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_type:n protocol_name:1", p, end, n - 1)
+            at = "protocol_type"
+            protocol_type: str | None = buffer[p:q].decode()
+        else:
+            protocol_type = None
+            q = p
+            if q >= end:
+                raise cut("", "protocol_name:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "protocol_name")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "protocol_name:n assignment:1", p, end, q - p)
-        at = "protocol_name"
-        protocol_name = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "protocol_name:n assignment:1", p, end, n - 1)
+            at = "protocol_name"
+            protocol_name: str | None = buffer[p:q].decode()
+        else:
+            protocol_name = None
+            q = p
+            if q >= end:
+                raise cut("", "assignment:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = uvarint_rest(buffer, p, end, n, "assignment")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "assignment:n tags:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "assignment:n tags:1", p, end, n - 1)
         assignment = bytes(view[p:q])
         t = buffer[q]
         p = q + 1
@@ -711,7 +731,10 @@ def _encode_response_5(message: SyncGroupResponse) -> list[Part]:
         else:
             body = protocol_type.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "protocol_type"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "protocol_type"))
             add(body)
         if protocol_name is None:
             add(b"\0")
@@ -723,10 +746,7 @@ def _encode_response_5(message: SyncGroupResponse) -> list[Part]:
         n = len(assignment)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(assignment)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -115,10 +115,10 @@ def _decode_transaction_log_value_0(buffer: Buffer, view: memoryview, p: int, en
             raise cut("", "producer_id:8 producer_epoch:2 transaction_timeout_ms:4 transaction_status:1 transaction_partitions:4", p, end)
         producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n = read_qhibi(buffer, p)
         p += 19
-        if n < -1 or n * 6 > end - p:
-            raise crowded(n, 6, "transaction_partitions", p, end)
         transaction_partitions: list[PartitionsSchema] | None = None
-        if n >= 0:
+        if n != -1:
+            if n < 0 or n * 6 > end - p:
+                raise crowded(n, 6, "transaction_partitions", p, end)
             transaction_partitions = []
             for _ in range(n):
                 if end - p < 2:
@@ -241,25 +241,24 @@ def _decode_transaction_log_value_1(buffer: Buffer, view: memoryview, p: int, en
             raise cut("", "producer_id:8 producer_epoch:2 transaction_timeout_ms:4 transaction_status:1 transaction_partitions:1", p, end)
         producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n = read_qhibB(buffer, p)
         p += 16
-        if n > 127:
-            n, p = uvarint_rest(buffer, p, end, n, "transaction_partitions")
-        n -= 1
-        if n * 3 > end - p:
-            raise crowded(n, 3, "transaction_partitions", p, end)
         transaction_partitions: list[PartitionsSchema] | None = None
-        if n >= 0:
+        if n:
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "transaction_partitions")
+            n -= 1
+            if n * 3 > end - p:
+                raise crowded(n, 3, "transaction_partitions", p, end)
             transaction_partitions = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("transaction_partitions", "topic:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "transaction_partitions.topic")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("transaction_partitions", "topic:n partition_ids:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("transaction_partitions", "topic:n partition_ids:1", p, end, n - 1)
                 at = "transaction_partitions.topic"
                 topic = buffer[p:q].decode()
                 n = buffer[q]
@@ -268,7 +267,7 @@ def _decode_transaction_log_value_1(buffer: Buffer, view: memoryview, p: int, en
                     n, p = uvarint_rest(buffer, p, end, n, "transaction_partitions.partition_ids")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("transaction_partitions", "partition_ids:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partition_ids, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -335,7 +334,10 @@ def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
             add(write_qhibx(producer_id, producer_epoch, transaction_timeout_ms, transaction_status))
         else:
             n = len(transaction_partitions)
-            add(write_qhibB(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n + 1) if n < 127 else write_qhib(producer_id, producer_epoch, transaction_timeout_ms, transaction_status) + uvarint(n + 1))
+            if n < 127:
+                add(write_qhibB(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n + 1))
+            else:
+                add(write_qhib(producer_id, producer_epoch, transaction_timeout_ms, transaction_status) + uvarint(n + 1))
             for topic, partition_ids, transaction_partitions_unknown_tags in transaction_partitions:
                 body = topic.encode()
                 n = len(body)
@@ -344,12 +346,17 @@ def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
                 n = len(partition_ids)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partition_ids))
-                if transaction_partitions_unknown_tags:
-                    add(tag_section(transaction_partitions_unknown_tags))
-                else:
-                    add(b"\0")
-        if unknown_tags or previous_producer_id != -1 or next_producer_id != -1 or client_transaction_version != 0 or next_producer_epoch != -1:
-            add(write_qq(transaction_last_update_timestamp_ms, transaction_start_timestamp_ms) + _write_transaction_log_value_tags(previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, unknown_tags))
+                add(tag_section(transaction_partitions_unknown_tags) if transaction_partitions_unknown_tags else b"\0")
+        if (
+            unknown_tags
+            or previous_producer_id != -1
+            or next_producer_id != -1
+            or client_transaction_version != 0
+            or next_producer_epoch != -1
+        ):
+            add(write_qq(
+                transaction_last_update_timestamp_ms, transaction_start_timestamp_ms,
+            ) + _write_transaction_log_value_tags(previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, unknown_tags))
         else:
             add(write_qqx(transaction_last_update_timestamp_ms, transaction_start_timestamp_ms))
     except UNENCODABLE as error:

@@ -47,6 +47,7 @@ write_ii = Struct(">ii").pack
 write_iqh = Struct(">iqh").pack
 write_iqi = Struct(">iqi").pack
 write_iqiB = Struct(">iqiB").pack
+write_iqiBx = Struct(">iqiBx").pack
 write_iqih = Struct(">iqih").pack
 write_iqix = Struct(">iqix").pack
 write_qhi = Struct(">qhi").pack
@@ -141,13 +142,17 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 committed_metadata:2", p, end)
                 partition_index, committed_offset, n = read_iqh(buffer, p)
                 p += 14
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topics.partitions", "committed_metadata:n", p, end, n)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    committed_metadata = None
+                    q = p
+                else:
                     raise negative(n, "topics.partitions.committed_metadata", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topics.partitions", "committed_metadata:n", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partitions.append(new(TxnOffsetCommitRequestPartition, (
                     partition_index, committed_offset, -1, committed_metadata, (),
@@ -257,13 +262,17 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
                     raise cut("topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 committed_metadata:2", p, end)
                 partition_index, committed_offset, committed_leader_epoch, n = read_iqih(buffer, p)
                 p += 18
-                if n < -1:
+                if n >= 0:
+                    q = p + n
+                    if q > end:
+                        raise cut("topics.partitions", "committed_metadata:n", p, end, n)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                elif n == -1:
+                    committed_metadata = None
+                    q = p
+                else:
                     raise negative(n, "topics.partitions.committed_metadata", p)
-                q = p + n if n > 0 else p
-                if q > end:
-                    raise cut("topics.partitions", "committed_metadata:n", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
                 p = q
                 partitions.append(new(TxnOffsetCommitRequestPartition, (
                     partition_index, committed_offset, committed_leader_epoch, committed_metadata, (),
@@ -333,48 +342,50 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
     """Versions 3-5."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "transactional_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "transactional_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "transactional_id:n group_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "transactional_id:n group_id:1", p, end, n - 1)
         at = "transactional_id"
         transactional_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 15 > end:
-            raise cut("", "group_id:n producer_id:8 producer_epoch:2 generation_id:4 member_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q + 15 > end:
+            raise cut("", "group_id:n producer_id:8 producer_epoch:2 generation_id:4 member_id:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         producer_id, producer_epoch, generation_id, n = read_qhiB(buffer, q)
         p = q + 15
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "member_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "member_id:n group_instance_id:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "member_id:n group_instance_id:1", p, end, n - 1)
         at = "member_id"
         member_id = buffer[p:q].decode()
         n = buffer[q]
         p = q + 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_instance_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "group_instance_id:n topics:1", p, end, q - p)
-        at = "group_instance_id"
-        group_instance_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "group_instance_id:n topics:1", p, end, n - 1)
+            at = "group_instance_id"
+            group_instance_id: str | None = buffer[p:q].decode()
+        else:
+            group_instance_id = None
+            q = p
+            if q >= end:
+                raise cut("", "topics:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -384,16 +395,15 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
             raise crowded(n, 3, "topics", p, end)
         topics: list[TxnOffsetCommitRequestTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -411,12 +421,17 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
                 p += 17
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "topics.partitions.committed_metadata")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, q - p)
-                at = "topics.partitions.committed_metadata"
-                committed_metadata = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, n - 1)
+                    at = "topics.partitions.committed_metadata"
+                    committed_metadata: str | None = buffer[p:q].decode()
+                else:
+                    committed_metadata = None
+                    q = p
+                    if q >= end:
+                        raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
@@ -425,7 +440,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
                 partitions.append(new(TxnOffsetCommitRequestPartition, (
                     partition_index, committed_offset, committed_leader_epoch, committed_metadata, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -433,7 +448,7 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TxnOffsetCommitRequestTopic, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -468,7 +483,10 @@ def _encode_request_3(message: TxnOffsetCommitRequest) -> list[Part]:
         add(body)
         body = member_id.encode()
         n = len(body)
-        add(write_qhiB(producer_id, producer_epoch, generation_id, n + 1) if n < 127 else write_qhi(producer_id, producer_epoch, generation_id) + text_length(n, "member_id"))
+        if n < 127:
+            add(write_qhiB(producer_id, producer_epoch, generation_id, n + 1))
+        else:
+            add(write_qhi(producer_id, producer_epoch, generation_id) + text_length(n, "member_id"))
         add(body)
         if group_instance_id is None:
             add(b"\0")
@@ -489,25 +507,24 @@ def _encode_request_3(message: TxnOffsetCommitRequest) -> list[Part]:
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
-                if committed_metadata is None:
-                    add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                if committed_metadata or partitions_unknown_tags:
+                    if committed_metadata is None:
+                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                    else:
+                        body = committed_metadata.encode()
+                        n = len(body)
+                        if n < 127:
+                            add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                        else:
+                            add(write_iqi(
+                                partition_index, committed_offset, committed_leader_epoch,
+                            ) + text_length(n, "topics.partitions.committed_metadata"))
+                        add(body)
+                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    body = committed_metadata.encode()
-                    n = len(body)
-                    add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1) if n < 127 else write_iqi(partition_index, committed_offset, committed_leader_epoch) + text_length(n, "topics.partitions.committed_metadata"))
-                    add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_iqiBx(partition_index, committed_offset, committed_leader_epoch, committed_metadata is not None))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -593,16 +610,15 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Tx
             raise crowded(n, 3, "topics", p, end)
         topics: list[TxnOffsetCommitResponseTopic] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "name:n partitions:1", p, end, n - 1)
             at = "topics.name"
             name = buffer[p:q].decode()
             n = buffer[q]
@@ -628,7 +644,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Tx
                     if t:
                         tags, p = read_tags(buffer, p, end, t, "topics.partitions")
                     partitions.append(new(TxnOffsetCommitResponsePartition, (partition_index, error_code, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -636,7 +652,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Tx
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TxnOffsetCommitResponseTopic, (name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -657,7 +673,10 @@ def _encode_response_3(message: TxnOffsetCommitResponse) -> list[Part]:
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
-        add(write_iB(throttle_time_ms, n + 1) if n < 127 else write_i(throttle_time_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(throttle_time_ms, n + 1))
+        else:
+            add(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
@@ -670,14 +689,8 @@ def _encode_response_3(message: TxnOffsetCommitResponse) -> list[Part]:
                     add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihx(partition_index, error_code))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

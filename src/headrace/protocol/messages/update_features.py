@@ -92,16 +92,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
             raise crowded(n, 5, "feature_updates", p, end)
         feature_updates: list[FeatureUpdateKey] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("feature_updates", "feature:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "feature_updates.feature")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 4 > end:
-                raise cut("feature_updates", "feature:n max_version_level:2 allow_downgrade:1 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 4 > end:
+                raise cut("feature_updates", "feature:n max_version_level:2 allow_downgrade:1 tags:1", p, end, n - 1)
             at = "feature_updates.feature"
             feature = buffer[p:q].decode()
             max_version_level, allow_downgrade, t = read_htB(buffer, q)
@@ -110,7 +109,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
             if t:
                 tags, p = read_tags(buffer, p, end, t, "feature_updates")
             feature_updates.append(new(FeatureUpdateKey, (feature, max_version_level, allow_downgrade, 1, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -133,7 +132,10 @@ def _encode_request_0(message: UpdateFeaturesRequest) -> list[Part]:
         if validate_only:
             raise absent("validate_only", "version 0")
         n = len(feature_updates)
-        add(write_iB(timeout_ms, n + 1) if n < 127 else write_i(timeout_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(timeout_ms, n + 1))
+        else:
+            add(write_i(timeout_ms) + uvarint(n + 1))
         for feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags in feature_updates:
             if upgrade_type != 1:
                 raise absent("feature_updates.upgrade_type", "version 0")
@@ -145,10 +147,7 @@ def _encode_request_0(message: UpdateFeaturesRequest) -> list[Part]:
                 add(write_ht(max_version_level, allow_downgrade) + tag_section(feature_updates_unknown_tags))
             else:
                 add(write_htx(max_version_level, allow_downgrade))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -169,16 +168,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
             raise crowded(n, 5, "feature_updates", p, end)
         feature_updates: list[FeatureUpdateKey] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("feature_updates", "feature:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "feature_updates.feature")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 4 > end:
-                raise cut("feature_updates", "feature:n max_version_level:2 upgrade_type:1 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 4 > end:
+                raise cut("feature_updates", "feature:n max_version_level:2 upgrade_type:1 tags:1", p, end, n - 1)
             at = "feature_updates.feature"
             feature = buffer[p:q].decode()
             max_version_level, upgrade_type, t = read_hbB(buffer, q)
@@ -208,7 +206,10 @@ def _encode_request_1(message: UpdateFeaturesRequest) -> list[Part]:
     try:
         timeout_ms, feature_updates, validate_only, unknown_tags = message
         n = len(feature_updates)
-        add(write_iB(timeout_ms, n + 1) if n < 127 else write_i(timeout_ms) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(timeout_ms, n + 1))
+        else:
+            add(write_i(timeout_ms) + uvarint(n + 1))
         for feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags in feature_updates:
             if allow_downgrade:
                 raise absent("feature_updates.allow_downgrade", "versions 1-2")
@@ -239,12 +240,17 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Up
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n results:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n results:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "results:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -254,35 +260,39 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Up
             raise crowded(n, 5, "results", p, end)
         results: list[UpdatableFeatureResult] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "feature:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.feature")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("results", "feature:n error_code:2 error_message:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("results", "feature:n error_code:2 error_message:1", p, end, n - 1)
             at = "results.feature"
             feature = buffer[p:q].decode()
             results_error_code, n = read_hB(buffer, q)
             p = q + 3
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "results.error_message")
-            n -= 1
-            q = p + n if n > 0 else p
-            if q + 1 > end:
-                raise cut("results", "error_message:n tags:1", p, end, q - p)
-            at = "results.error_message"
-            results_error_message = buffer[p:q].decode() if n >= 0 else None
+            if n:
+                q = p + n - 1
+                if q >= end:
+                    raise cut("results", "error_message:n tags:1", p, end, n - 1)
+                at = "results.error_message"
+                results_error_message: str | None = buffer[p:q].decode()
+            else:
+                results_error_message = None
+                q = p
+                if q >= end:
+                    raise cut("results", "tags:1", p, end)
             t = buffer[q]
             p = q + 1
             tags = ()
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(UpdatableFeatureResult, (feature, results_error_code, results_error_message, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -307,7 +317,10 @@ def _encode_response_0(message: UpdateFeaturesResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
         n = len(results)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -321,16 +334,13 @@ def _encode_response_0(message: UpdateFeaturesResponse) -> list[Part]:
             else:
                 body = results_error_message.encode()
                 n = len(body)
-                add(write_hB(results_error_code, n + 1) if n < 127 else write_h(results_error_code) + text_length(n, "results.error_message"))
+                if n < 127:
+                    add(write_hB(results_error_code, n + 1))
+                else:
+                    add(write_h(results_error_code) + text_length(n, "results.error_message"))
                 add(body)
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -346,12 +356,17 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Up
         p += 7
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "error_message")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "error_message:n tags:1", p, end, q - p)
-        at = "error_message"
-        error_message = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "error_message:n tags:1", p, end, n - 1)
+            at = "error_message"
+            error_message: str | None = buffer[p:q].decode()
+        else:
+            error_message = None
+            q = p
+            if q >= end:
+                raise cut("", "tags:1", p, end)
         t = buffer[q]
         p = q + 1
         tags = ()
@@ -375,12 +390,12 @@ def _encode_response_2(message: UpdateFeaturesResponse) -> list[Part]:
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihB(throttle_time_ms, error_code, n + 1) if n < 127 else write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            if n < 127:
+                add(write_ihB(throttle_time_ms, error_code, n + 1))
+            else:
+                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
             add(body)
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

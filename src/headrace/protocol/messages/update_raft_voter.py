@@ -94,18 +94,23 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 25 > end:
-            raise cut("", "cluster_id:n current_leader_epoch:4 voter_id:4 voter_directory_id:16 listeners:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 25 > end:
+                raise cut("", "cluster_id:n current_leader_epoch:4 voter_id:4 voter_directory_id:16 listeners:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 25 > end:
+                raise cut("", "current_leader_epoch:4 voter_id:4 voter_directory_id:16 listeners:1", p, end)
         current_leader_epoch, voter_id, voter_directory_id, n = read_ii16sB(buffer, q)
         p = q + 25
         if n > 127:
@@ -115,26 +120,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
             raise crowded(n, 5, "listeners", p, end)
         listeners: list[Listener] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("listeners", "name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("listeners", "name:n host:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("listeners", "name:n host:1", p, end, n - 1)
             at = "listeners.name"
             name = buffer[p:q].decode()
             n = buffer[q]
             p = q + 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "listeners.host")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 3 > end:
-                raise cut("listeners", "host:n port:2 tags:1", p, end, n)
+            q = p + n - 1
+            if not n or q + 3 > end:
+                raise cut("listeners", "host:n port:2 tags:1", p, end, n - 1)
             at = "listeners.host"
             host = buffer[p:q].decode()
             port, t = read_HB(buffer, q)
@@ -151,7 +154,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
         if t:
             tags, p = read_tags(buffer, p, end, t, "kraft_version_feature")
         kraft_version_feature = new(KRaftVersionFeature, (min_supported_version, max_supported_version, tags))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -183,7 +186,10 @@ def _encode_request_0(message: UpdateRaftVoterRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(listeners)
-        add(write_ii16sB(current_leader_epoch, voter_id, voter_directory_id, n + 1) if n < 127 else write_ii16s(current_leader_epoch, voter_id, voter_directory_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_ii16sB(current_leader_epoch, voter_id, voter_directory_id, n + 1))
+        else:
+            add(write_ii16s(current_leader_epoch, voter_id, voter_directory_id) + uvarint(n + 1))
         for name, host, port, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
@@ -202,10 +208,7 @@ def _encode_request_0(message: UpdateRaftVoterRequest) -> list[Part]:
             add(write_hh(min_supported_version, max_supported_version) + tag_section(kraft_version_feature_unknown_tags))
         else:
             add(write_hhx(min_supported_version, max_supported_version))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -229,10 +232,9 @@ def _read_update_raft_voter_response_tags(buffer: Buffer, view: memoryview, p: i
                 p += 9
                 if n > 127:
                     n, p = text_rest(buffer, p, stop, n, "current_leader.host")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 5 > stop:
-                    raise cut("current_leader", "host:n port:4 tags:1", p, stop, n)
+                q = p + n - 1
+                if not n or q + 5 > stop:
+                    raise cut("current_leader", "host:n port:4 tags:1", p, stop, n - 1)
                 at = "current_leader.host"
                 host = buffer[p:q].decode()
                 port, t = read_iB(buffer, q)
@@ -276,7 +278,10 @@ def _write_update_raft_voter_response_tags(current_leader: Any, unknown_tags: Un
         leader_id, leader_epoch, host, port, current_leader_unknown_tags = current_leader
         body = host.encode()
         n = len(body)
-        add(write_iiB(leader_id, leader_epoch, n + 1) if n < 127 else write_ii(leader_id, leader_epoch) + text_length(n, "current_leader.host"))
+        if n < 127:
+            add(write_iiB(leader_id, leader_epoch, n + 1))
+        else:
+            add(write_ii(leader_id, leader_epoch) + text_length(n, "current_leader.host"))
         add(body)
         if current_leader_unknown_tags:
             add(write_i(port) + tag_section(current_leader_unknown_tags))
@@ -292,7 +297,7 @@ def _encode_response_0(message: UpdateRaftVoterResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, current_leader, unknown_tags = message
-        if unknown_tags or current_leader is not DEFAULT_CURRENT_LEADER and current_leader != DEFAULT_CURRENT_LEADER:
+        if unknown_tags or current_leader is not DEFAULT_CURRENT_LEADER:
             add(write_ih(throttle_time_ms, error_code) + _write_update_raft_voter_response_tags(current_leader, unknown_tags))
         else:
             add(write_ihx(throttle_time_ms, error_code))

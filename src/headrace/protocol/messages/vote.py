@@ -124,18 +124,23 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 1 > end:
-            raise cut("", "cluster_id:n topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q >= end:
+                raise cut("", "cluster_id:n topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q >= end:
+                raise cut("", "topics:1", p, end)
         n = buffer[q]
         p = q + 1
         if n > 127:
@@ -145,16 +150,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -186,7 +190,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
                         partition_index, replica_epoch, replica_id, ZERO_UUID, ZERO_UUID, last_offset_epoch, last_offset, False,
                         tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -194,7 +198,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -237,17 +241,13 @@ def _encode_request_0(message: VoteRequest) -> list[Part]:
                 if pre_vote:
                     raise absent("topics.partitions.pre_vote", "version 0")
                 if partitions_unknown_tags:
-                    add(write_iiiiq(partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset) + tag_section(partitions_unknown_tags))
+                    add(write_iiiiq(
+                        partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_iiiiqx(partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -257,18 +257,23 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n voter_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n voter_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "voter_id:4 topics:1", p, end)
         voter_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -278,16 +283,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -319,7 +323,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
                         partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
                         last_offset, False, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -327,7 +331,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -355,7 +359,10 @@ def _encode_request_1(message: VoteRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(voter_id, n + 1) if n < 127 else write_i(voter_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(voter_id, n + 1))
+        else:
+            add(write_i(voter_id) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -374,17 +381,17 @@ def _encode_request_1(message: VoteRequest) -> list[Part]:
                 if len(voter_directory_id) != 16:
                     raise wrong_size(voter_directory_id, "topics.partitions.voter_directory_id")
                 if partitions_unknown_tags:
-                    add(write_iii16s16siq(partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch, last_offset) + tag_section(partitions_unknown_tags))
+                    add(write_iii16s16siq(
+                        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
+                        last_offset,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iii16s16siqx(partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch, last_offset))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_iii16s16siqx(
+                        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
+                        last_offset,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -394,18 +401,23 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "cluster_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "cluster_id")
-        n -= 1
-        q = p + n if n > 0 else p
-        if q + 5 > end:
-            raise cut("", "cluster_id:n voter_id:4 topics:1", p, end, q - p)
-        at = "cluster_id"
-        cluster_id = buffer[p:q].decode() if n >= 0 else None
+        if n:
+            q = p + n - 1
+            if q + 5 > end:
+                raise cut("", "cluster_id:n voter_id:4 topics:1", p, end, n - 1)
+            at = "cluster_id"
+            cluster_id: str | None = buffer[p:q].decode()
+        else:
+            cluster_id = None
+            q = p
+            if q + 5 > end:
+                raise cut("", "voter_id:4 topics:1", p, end)
         voter_id, n = read_iB(buffer, q)
         p = q + 5
         if n > 127:
@@ -415,16 +427,15 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             raise crowded(n, 3, "topics", p, end)
         topics: list[TopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -456,7 +467,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
                         partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
                         last_offset, pre_vote, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -464,7 +475,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(TopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -492,7 +503,10 @@ def _encode_request_2(message: VoteRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
             add(body)
         n = len(topics)
-        add(write_iB(voter_id, n + 1) if n < 127 else write_i(voter_id) + uvarint(n + 1))
+        if n < 127:
+            add(write_iB(voter_id, n + 1))
+        else:
+            add(write_i(voter_id) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -509,17 +523,17 @@ def _encode_request_2(message: VoteRequest) -> list[Part]:
                 if len(voter_directory_id) != 16:
                     raise wrong_size(voter_directory_id, "topics.partitions.voter_directory_id")
                 if partitions_unknown_tags:
-                    add(write_iii16s16siqt(partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch, last_offset, pre_vote) + tag_section(partitions_unknown_tags))
+                    add(write_iii16s16siqt(
+                        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
+                        last_offset, pre_vote,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iii16s16siqtx(partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch, last_offset, pre_vote))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                    add(write_iii16s16siqtx(
+                        partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
+                        last_offset, pre_vote,
+                    ))
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -540,16 +554,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -579,7 +592,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
                     partitions.append(new(ResponsePartitionData, (
                         partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -587,7 +600,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -610,7 +623,10 @@ def _encode_response_0(message: VoteResponse) -> list[Part]:
         if node_endpoints:
             raise absent("node_endpoints", "version 0")
         n = len(topics)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -622,17 +638,13 @@ def _encode_response_0(message: VoteResponse) -> list[Part]:
                 partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihiit(partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted) + tag_section(partitions_unknown_tags))
+                    add(write_ihiit(
+                        partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihiitx(partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -650,7 +662,7 @@ def _read_vote_response_tags(buffer: Buffer, view: memoryview, p: int, end: int,
         for _ in range(t):
             tag, p, stop = read_tag(buffer, p, end, tag, "VoteResponse")
             if tag == 0:
-                if stop - p < 1:
+                if p >= stop:
                     raise cut("", "node_endpoints:1", p, stop)
                 n = buffer[p]
                 p += 1
@@ -667,10 +679,9 @@ def _read_vote_response_tags(buffer: Buffer, view: memoryview, p: int, end: int,
                     p += 5
                     if n > 127:
                         n, p = text_rest(buffer, p, stop, n, "node_endpoints.host")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q + 3 > stop:
-                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n)
+                    q = p + n - 1
+                    if not n or q + 3 > stop:
+                        raise cut("node_endpoints", "host:n port:2 tags:1", p, stop, n - 1)
                     at = "node_endpoints.host"
                     host = buffer[p:q].decode()
                     port, t = read_HB(buffer, q)
@@ -704,16 +715,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
             raise crowded(n, 3, "topics", p, end)
         topics: list[ResponseTopicData] = []
         for _ in range(n):
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "topic_name:1", p, end)
             n = buffer[p]
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics.topic_name")
-            n -= 1
-            q = p + n
-            if n < 0 or q + 1 > end:
-                raise cut("topics", "topic_name:n partitions:1", p, end, n)
+            q = p + n - 1
+            if not n or q >= end:
+                raise cut("topics", "topic_name:n partitions:1", p, end, n - 1)
             at = "topics.topic_name"
             topic_name = buffer[p:q].decode()
             n = buffer[q]
@@ -743,7 +753,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
                     partitions.append(new(ResponsePartitionData, (
                         partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, tags,
                     )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -751,7 +761,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(ResponseTopicData, (topic_name, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -777,7 +787,10 @@ def _write_vote_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) ->
         for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
-            add(write_iB(node_id, n + 1) if n < 127 else write_i(node_id) + text_length(n, "node_endpoints.host"))
+            if n < 127:
+                add(write_iB(node_id, n + 1))
+            else:
+                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
             add(body)
             if node_endpoints_unknown_tags:
                 add(write_H(port) + tag_section(node_endpoints_unknown_tags))
@@ -794,7 +807,10 @@ def _encode_response_1(message: VoteResponse) -> list[Part]:
     try:
         error_code, topics, node_endpoints, unknown_tags = message
         n = len(topics)
-        add(write_hB(error_code, n + 1) if n < 127 else write_h(error_code) + uvarint(n + 1))
+        if n < 127:
+            add(write_hB(error_code, n + 1))
+        else:
+            add(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
@@ -806,13 +822,12 @@ def _encode_response_1(message: VoteResponse) -> list[Part]:
                 partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihiit(partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted) + tag_section(partitions_unknown_tags))
+                    add(write_ihiit(
+                        partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
                     add(write_ihiitx(partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted))
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or node_endpoints:
             add(_write_vote_response_tags(node_endpoints, unknown_tags))
         else:

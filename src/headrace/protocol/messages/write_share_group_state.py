@@ -108,16 +108,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
     """Version 0."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -165,7 +164,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "topics.partitions.state_batches")
                         state_batches.append(new(StateBatch, (first_offset, last_offset, delivery_state, delivery_count, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -175,7 +174,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                 partitions.append(new(PartitionData, (
                     partition, state_epoch, leader_epoch, start_offset, -1, state_batches, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -183,7 +182,7 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(WriteStateData, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -213,30 +212,29 @@ def _encode_request_0(message: WriteShareGroupStateRequest) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
                 partitions_unknown_tags,
             ) in partitions:
                 n = len(state_batches)
-                add(write_iiiqB(partition, state_epoch, leader_epoch, start_offset, n + 1) if n < 127 else write_iiiq(partition, state_epoch, leader_epoch, start_offset) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iiiqB(partition, state_epoch, leader_epoch, start_offset, n + 1))
+                else:
+                    add(write_iiiq(partition, state_epoch, leader_epoch, start_offset) + uvarint(n + 1))
                 for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
                     if state_batches_unknown_tags:
-                        add(write_qqbh(first_offset, last_offset, delivery_state, delivery_count) + tag_section(state_batches_unknown_tags))
+                        add(write_qqbh(
+                            first_offset, last_offset, delivery_state, delivery_count,
+                        ) + tag_section(state_batches_unknown_tags))
                     else:
                         add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -246,16 +244,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "group_id:1", p, end)
         n = buffer[p]
         p += 1
         if n > 127:
             n, p = text_rest(buffer, p, end, n, "group_id")
-        n -= 1
-        q = p + n
-        if n < 0 or q + 1 > end:
-            raise cut("", "group_id:n topics:1", p, end, n)
+        q = p + n - 1
+        if not n or q >= end:
+            raise cut("", "group_id:n topics:1", p, end, n - 1)
         at = "group_id"
         group_id = buffer[p:q].decode()
         n = buffer[q]
@@ -303,7 +300,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "topics.partitions.state_batches")
                         state_batches.append(new(StateBatch, (first_offset, last_offset, delivery_state, delivery_count, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("topics.partitions", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -313,7 +310,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                 partitions.append(new(PartitionData, (
                     partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, tags,
                 )))
-            if end - p < 1:
+            if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -321,7 +318,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
             if t:
                 tags, p = read_tags(buffer, p, end, t, "topics")
             topics.append(new(WriteStateData, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -351,30 +348,31 @@ def _encode_request_1(message: WriteShareGroupStateRequest) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
                 partitions_unknown_tags,
             ) in partitions:
                 n = len(state_batches)
-                add(write_iiiqiB(partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, n + 1) if n < 127 else write_iiiqi(partition, state_epoch, leader_epoch, start_offset, delivery_complete_count) + uvarint(n + 1))
+                if n < 127:
+                    add(write_iiiqiB(partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, n + 1))
+                else:
+                    add(write_iiiqi(
+                        partition, state_epoch, leader_epoch, start_offset, delivery_complete_count,
+                    ) + uvarint(n + 1))
                 for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
                     if state_batches_unknown_tags:
-                        add(write_qqbh(first_offset, last_offset, delivery_state, delivery_count) + tag_section(state_batches_unknown_tags))
+                        add(write_qqbh(
+                            first_offset, last_offset, delivery_state, delivery_count,
+                        ) + tag_section(state_batches_unknown_tags))
                     else:
                         add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if topics_unknown_tags:
-                add(tag_section(topics_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -384,7 +382,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
     """Versions 0-1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "results:1", p, end)
         n = buffer[p]
         p += 1
@@ -412,19 +410,24 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
                 p += 7
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "results.partitions.error_message")
-                n -= 1
-                q = p + n if n > 0 else p
-                if q + 1 > end:
-                    raise cut("results.partitions", "error_message:n tags:1", p, end, q - p)
-                at = "results.partitions.error_message"
-                error_message = buffer[p:q].decode() if n >= 0 else None
+                if n:
+                    q = p + n - 1
+                    if q >= end:
+                        raise cut("results.partitions", "error_message:n tags:1", p, end, n - 1)
+                    at = "results.partitions.error_message"
+                    error_message: str | None = buffer[p:q].decode()
+                else:
+                    error_message = None
+                    q = p
+                    if q >= end:
+                        raise cut("results.partitions", "tags:1", p, end)
                 t = buffer[q]
                 p = q + 1
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "results.partitions")
                 partitions.append(new(PartitionResult, (partition, error_code, error_message, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("results", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -432,7 +435,7 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
             if t:
                 tags, p = read_tags(buffer, p, end, t, "results")
             results.append(new(WriteStateResult, (topic_id, partitions, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -458,27 +461,24 @@ def _encode_response_0(message: WriteShareGroupStateResponse) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
-            add(write_16sB(topic_id, n + 1) if n < 127 else write_16s(topic_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_16sB(topic_id, n + 1))
+            else:
+                add(write_16s(topic_id) + uvarint(n + 1))
             for partition, error_code, error_message, partitions_unknown_tags in partitions:
                 if error_message is None:
                     add(write_ihx(partition, error_code))
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihB(partition, error_code, n + 1) if n < 127 else write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
+                    if n < 127:
+                        add(write_ihB(partition, error_code, n + 1))
+                    else:
+                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
                     add(body)
-                if partitions_unknown_tags:
-                    add(tag_section(partitions_unknown_tags))
-                else:
-                    add(b"\0")
-            if results_unknown_tags:
-                add(tag_section(results_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -93,7 +93,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
     """Version 1."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "markers:1", p, end)
         n = buffer[p]
         p += 1
@@ -115,16 +115,15 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                 raise crowded(n, 3, "markers.topics", p, end)
             topics: list[WritableTxnMarkerTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("markers.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "markers.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("markers.topics", "name:n partition_indexes:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("markers.topics", "name:n partition_indexes:1", p, end, n - 1)
                 at = "markers.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -133,7 +132,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                     n, p = uvarint_rest(buffer, p, end, n, "markers.topics.partition_indexes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("markers.topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partition_indexes, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -151,7 +150,7 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
             markers.append(new(WritableTxnMarker, (
                 producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, 0, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -178,7 +177,10 @@ def _encode_request_1(message: WriteTxnMarkersRequest) -> list[Part]:
             markers_unknown_tags,
         ) in markers:
             n = len(topics)
-            add(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1) if n < 127 else write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
+            if n < 127:
+                add(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
+            else:
+                add(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
@@ -187,18 +189,12 @@ def _encode_request_1(message: WriteTxnMarkersRequest) -> list[Part]:
                 n = len(partition_indexes)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partition_indexes))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if markers_unknown_tags:
                 add(write_i(coordinator_epoch) + tag_section(markers_unknown_tags))
             else:
                 add(write_ix(coordinator_epoch))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -208,7 +204,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
     """Version 2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "markers:1", p, end)
         n = buffer[p]
         p += 1
@@ -230,16 +226,15 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                 raise crowded(n, 3, "markers.topics", p, end)
             topics: list[WritableTxnMarkerTopic] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("markers.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "markers.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("markers.topics", "name:n partition_indexes:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("markers.topics", "name:n partition_indexes:1", p, end, n - 1)
                 at = "markers.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -248,7 +243,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                     n, p = uvarint_rest(buffer, p, end, n, "markers.topics.partition_indexes")
                 n -= 1
                 q = p + n * 4
-                if n < 0 or q + 1 > end:
+                if n < 0 or q >= end:
                     raise cut("markers.topics", "partition_indexes:n tags:1", p, end, n * 4 if n > 0 else n)
                 *partition_indexes, t = read_int32s_B[n](buffer, p)
                 p = q + 1
@@ -266,7 +261,7 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
             markers.append(new(WritableTxnMarker, (
                 producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version, tags,
             )))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -293,7 +288,10 @@ def _encode_request_2(message: WriteTxnMarkersRequest) -> list[Part]:
             markers_unknown_tags,
         ) in markers:
             n = len(topics)
-            add(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1) if n < 127 else write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
+            if n < 127:
+                add(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
+            else:
+                add(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
@@ -302,18 +300,12 @@ def _encode_request_2(message: WriteTxnMarkersRequest) -> list[Part]:
                 n = len(partition_indexes)
                 add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 add(write_int32s[n](*partition_indexes))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if markers_unknown_tags:
                 add(write_ib(coordinator_epoch, transaction_version) + tag_section(markers_unknown_tags))
             else:
                 add(write_ibx(coordinator_epoch, transaction_version))
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -323,7 +315,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
     """Versions 1-2."""
     tags: UnknownTags
     try:
-        if end - p < 1:
+        if p >= end:
             raise cut("", "markers:1", p, end)
         n = buffer[p]
         p += 1
@@ -345,16 +337,15 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
                 raise crowded(n, 3, "markers.topics", p, end)
             topics: list[WritableTxnMarkerTopicResult] = []
             for _ in range(n):
-                if end - p < 1:
+                if p >= end:
                     raise cut("markers.topics", "name:1", p, end)
                 n = buffer[p]
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "markers.topics.name")
-                n -= 1
-                q = p + n
-                if n < 0 or q + 1 > end:
-                    raise cut("markers.topics", "name:n partitions:1", p, end, n)
+                q = p + n - 1
+                if not n or q >= end:
+                    raise cut("markers.topics", "name:n partitions:1", p, end, n - 1)
                 at = "markers.topics.name"
                 name = buffer[p:q].decode()
                 n = buffer[q]
@@ -380,7 +371,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
                         if t:
                             tags, p = read_tags(buffer, p, end, t, "markers.topics.partitions")
                         partitions.append(new(WritableTxnMarkerPartitionResult, (partition_index, error_code, tags)))
-                if end - p < 1:
+                if p >= end:
                     raise cut("markers.topics", "tags:1", p, end)
                 t = buffer[p]
                 p += 1
@@ -388,7 +379,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "markers.topics")
                 topics.append(new(WritableTxnMarkerTopicResult, (name, partitions, tags)))
-            if end - p < 1:
+            if p >= end:
                 raise cut("markers", "tags:1", p, end)
             t = buffer[p]
             p += 1
@@ -396,7 +387,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
             if t:
                 tags, p = read_tags(buffer, p, end, t, "markers")
             markers.append(new(WritableTxnMarkerResult, (producer_id, topics, tags)))
-        if end - p < 1:
+        if p >= end:
             raise cut("", "tags:1", p, end)
         t = buffer[p]
         p += 1
@@ -420,7 +411,10 @@ def _encode_response_1(message: WriteTxnMarkersResponse) -> list[Part]:
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for producer_id, topics, markers_unknown_tags in markers:
             n = len(topics)
-            add(write_qB(producer_id, n + 1) if n < 127 else write_q(producer_id) + uvarint(n + 1))
+            if n < 127:
+                add(write_qB(producer_id, n + 1))
+            else:
+                add(write_q(producer_id) + uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
@@ -433,18 +427,9 @@ def _encode_response_1(message: WriteTxnMarkersResponse) -> list[Part]:
                         add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                     else:
                         add(write_ihx(partition_index, error_code))
-                if topics_unknown_tags:
-                    add(tag_section(topics_unknown_tags))
-                else:
-                    add(b"\0")
-            if markers_unknown_tags:
-                add(tag_section(markers_unknown_tags))
-            else:
-                add(b"\0")
-        if unknown_tags:
-            add(tag_section(unknown_tags))
-        else:
-            add(b"\0")
+                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            add(tag_section(markers_unknown_tags) if markers_unknown_tags else b"\0")
+        add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
