@@ -42,9 +42,14 @@ def examples(count: int) -> settings:
 
 def values_of(definition: Definition, version: int, *, unknown_tags: bool = True) -> st.SearchStrategy[dict[str, Any]]:
     """Values for a message of this version; with tags that it does not know, if it is flexible and they are wanted."""
-    with_tags = definition.is_flexible(version) and unknown_tags
     decisions = st.binary(min_size=DECISIONS, max_size=DECISIONS)
-    return decisions.map(lambda data: _Choices(data, version, with_tags=with_tags).struct(definition.message.body))
+    return decisions.map(lambda data: values_from(data, definition, version, unknown_tags=unknown_tags))
+
+
+def values_from(decisions: bytes, definition: Definition, version: int, *, unknown_tags: bool = True) -> dict[str, Any]:
+    """The values that follow from these bytes."""
+    with_tags = definition.is_flexible(version) and unknown_tags
+    return _Choices(decisions, version, with_tags=with_tags).struct(definition.message.body)
 
 
 class _Choices:

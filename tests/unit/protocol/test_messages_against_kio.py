@@ -22,8 +22,8 @@ from tests.support.messages import Definition, all_messages, plain
 STORED = {"group_records", "metadata_records", "quorum_state", "share_records", "transaction_records"}
 
 CLIENT_MESSAGES = [definition for definition in all_messages() if definition.module_name not in STORED]
-FEW = examples(5)
-MANY = examples(120)
+FEW = examples(4)
+MANY = examples(60)
 
 
 def check(definition: Definition, version: int, values: dict[str, Any]) -> None:
