@@ -124,7 +124,9 @@ class _Writer:
             items: list[bytes] = [self.item(field, item) for item in value or ()]
             return self.length(value, "int32", flexible) + b"".join(items)
         if field.struct is not None and nullable:
-            return _NULL_STRUCT if value is None else _PRESENT + self.struct(field.struct, value)
+            # The same two answers, but Kafka writes the marker as a varint under a tag, and as an int8 elsewhere.
+            null = _NULL_STRUCT if field.tag is None else varint(0)
+            return null if value is None else _PRESENT + self.struct(field.struct, value)
         if field.type == "string":
             return self.length(None, "int16", flexible) if value is None else self.text(value, flexible)
         if field.type in ("bytes", "records"):
@@ -199,7 +201,8 @@ class _Reader:
                 raise RefusedError(f"{count} rows of {field.name}, {len(self.data) - self.position} bytes are left")
             return None if count is None else [self.item(field) for _ in range(count)]
         if field.struct is not None and nullable:
-            return None if self.number("int8") < 0 else self.struct(field.struct)
+            is_null = self.number("int8") < 0 if field.tag is None else self.varint() == 0
+            return None if is_null else self.struct(field.struct)
         if field.type == "string":
             return self.sized(field, "int16", flexible, nullable, _text)
         if field.type in ("bytes", "records"):
