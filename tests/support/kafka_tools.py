@@ -27,7 +27,9 @@ COMPLAINTS: Final = (
     "isvalid: false",
     "skipping.",  # a record that the chosen decoder cannot decode
     "Ignoring unknown file",
-    "Snapshot",
+    "Snapshot is corrupt",
+    "Snapshot contained",
+    "Snapshot failed schema",
     "Exception",
 )
 
@@ -95,6 +97,8 @@ class KafkaTools:
             f"-Xmx{heap}",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
+            "-Dfile.encoding=UTF-8",  # Java 17 would take the locale's, and print ? for what that cannot show
+            "-Dsun.stdout.encoding=UTF-8",
             f"-Dlog4j2.configurationFile={PROGRAMS / 'log4j2.properties'}",
             f"-Dheadrace.log.level={log_level}",
             "-cp",
@@ -115,7 +119,7 @@ class KafkaTools:
 
 
 def _run(command: Sequence[str], *, timeout_seconds: float) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_seconds)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False, timeout=timeout_seconds)
     if done.returncode != 0:
         raise KafkaToolError(f"{command} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-6000:]}")
     return done
