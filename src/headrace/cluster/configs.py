@@ -1,0 +1,127 @@
+"""All config tables, and what to do with a set of overrides: check them, and say what is wrong in words people can use.
+
+`topic`, `broker`, `group` and `client metrics` resources each have a table of their own. `config_resolution` says which
+value counts where several places set one.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from headrace.cluster.broker_configs import BROKER_CONFIGS
+from headrace.cluster.client_metrics_configs import CLIENT_METRICS_CONFIGS
+from headrace.cluster.config_types import ConfigKey, ConfigTable, ConfigType, InvalidConfigError, Scope, Value
+from headrace.cluster.foreign_configs import REFUSED, WITHOUT_EFFECT
+from headrace.cluster.group_configs import GROUP_CONFIGS, check_group_bounds
+from headrace.cluster.topic_configs import TOPIC_CONFIGS
+
+__all__ = [
+    "BROKER_CONFIGS",
+    "CLIENT_METRICS_CONFIGS",
+    "GROUP_CONFIGS",
+    "TOPIC_CONFIGS",
+    "ConfigKey",
+    "ConfigTable",
+    "ConfigType",
+    "InvalidConfigError",
+    "Scope",
+    "StartCheck",
+    "check_broker_change",
+    "check_broker_file",
+    "check_group_bounds",
+    "find_problems",
+    "nearest",
+    "parse_values",
+    "unknown_config",
+    "validate",
+]
+
+_LIKENESS: Final = 0.6  # below it a suggestion puzzles more than it helps
+
+
+class StartCheck(NamedTuple):
+    """What is wrong with a broker's file, which stops the start, and what is useless in it, which does not."""
+
+    problems: list[InvalidConfigError]
+    notices: list[str]
+
+
+def nearest(name: str, table: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be."""
+    import difflib  # only mistakes pay for it
+
+    found = difflib.get_close_matches(name, table, n=1, cutoff=_LIKENESS)
+    return found[0] if found else None
+
+
+def unknown_config(name: str, table: ConfigTable) -> InvalidConfigError:
+    """The error for a name that `table` does not have."""
+    guess = nearest(name, (each for each, key in table.items() if not key.is_internal))
+    hint = f"; did you mean {guess}?" if guess else ""
+    return InvalidConfigError(name, f"is not a {table.resource} config{hint}")
+
+
+def parse_values(table: ConfigTable, overrides: Mapping[str, str]) -> dict[str, Value]:
+    """The values of these overrides. Raises InvalidConfigError for an unknown name or a wrong value."""
+    values = {}
+    for name, text in overrides.items():
+        key = table.find(name)
+        if key is None:
+            raise unknown_config(name, table)
+        values[name] = key.parse(text)
+    return values
+
+
+def find_problems(table: ConfigTable, overrides: Mapping[str, str]) -> list[InvalidConfigError]:
+    """Everything that is wrong with these overrides; their rules are looked at once each value is right by itself."""
+    problems = []
+    values = table.defaults()
+    for name, text in overrides.items():
+        try:
+            values |= parse_values(table, {name: text})
+        except InvalidConfigError as fault:
+            problems.append(fault)
+    if not problems:
+        for rule in table.rules:
+            try:
+                rule(values)
+            except InvalidConfigError as fault:
+                problems.append(fault)
+    return problems
+
+
+def validate(table: ConfigTable, overrides: Mapping[str, str]) -> None:
+    """Raises InvalidConfigError for the first thing that is wrong."""
+    if problems := find_problems(table, overrides):
+        raise problems[0]
+
+
+def check_broker_file(overrides: Mapping[str, str]) -> StartCheck:
+    """The start-up check: configs from a file, the command line or a program, before the broker starts."""
+    problems, notices, known = [], [], {}
+    for name, text in overrides.items():
+        plain = name.rpartition("listener.name.")[2].partition(".")[2] if name.startswith("listener.name.") else name
+        key = BROKER_CONFIGS.find(name)
+        if plain in WITHOUT_EFFECT:
+            notices.append(f"{name} has no effect: {WITHOUT_EFFECT[plain]}")
+        elif plain in REFUSED:
+            default, reason = REFUSED[plain]
+            if text.strip() != default:
+                problems.append(InvalidConfigError(name, f"must be left out: {reason}"))
+        elif key is not None and key.scope is Scope.DYNAMIC_ONLY:
+            problems.append(InvalidConfigError(name, "can only be set while the broker runs, not in its file"))
+        else:
+            known[name] = text
+    return StartCheck(problems + find_problems(BROKER_CONFIGS, known), notices)
+
+
+def check_broker_change(name: str, text: str | None, *, is_cluster_wide: bool) -> None:
+    """May a running broker, or all of them, be given this value (None: go back)? Raises InvalidConfigError."""
+    key = BROKER_CONFIGS.find(name)
+    if key is None:
+        raise unknown_config(name, BROKER_CONFIGS)
+    if key.is_read_only:
+        raise InvalidConfigError(name, "cannot change while the broker runs; set it in the broker's file and restart")
+    if is_cluster_wide and (key.scope is Scope.PER_BROKER or name not in BROKER_CONFIGS):
+        raise InvalidConfigError(name, "can only be set for one broker at a time, not for the cluster")
+    if text is not None:
+        key.parse(text)
