@@ -5,28 +5,42 @@ gives its rows up to the fault and then raises DamagedFileError (or another Corr
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
-from headrace.log.fs import FileSystem
+from headrace.log.fs import TMP_SUFFIX, FileSystem
 from headrace.log.inspect.indexes import read_aborted, read_offset_index, read_producers, read_time_index
 from headrace.log.inspect.rows import Row
 from headrace.log.inspect.segments import RecordDecoder, read_segment
 from headrace.log.inspect.texts import TEXT_FILES, read_text_file
+from headrace.log.names import (
+    ABORTED_INDEX,
+    CLEANED,
+    DELETED,
+    LOG,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+)
 
-WORKING_SUFFIXES = (".deleted", ".cleaned", ".swap", ".tmp")  # the file before such a suffix says what it is
+CHECKPOINT: Final = ".checkpoint"  # a snapshot of the metadata log, or what a new one begins with
+
+_BATCH_FILES: Final = frozenset((LOG, CHECKPOINT))
+_ENTRY_FILES: Final[Mapping[str, Callable[[FileSystem, str], Iterator[Row]]]] = {
+    OFFSET_INDEX: read_offset_index,
+    TIME_INDEX: read_time_index,
+    ABORTED_INDEX: read_aborted,
+    SNAPSHOT: read_producers,
+}
+_STAGES: Final = (DELETED, CLEANED, SWAP, TMP_SUFFIX)  # before such a suffix stands what the file is
 
 
 def is_known_file(path: str) -> bool:
     """Can `read_file` say something about a file of this name?"""
     name = _plain_name(path)
-    return name in TEXT_FILES or os.path.splitext(name)[1] in (
-        ".log",
-        ".checkpoint",
-        ".index",
-        ".timeindex",
-        ".txnindex",
-        ".snapshot",
-    )
+    suffix = os.path.splitext(name)[1]
+    return name in TEXT_FILES or suffix in _BATCH_FILES or suffix in _ENTRY_FILES
 
 
 def read_file(
@@ -34,23 +48,17 @@ def read_file(
 ) -> Iterator[Row]:
     """The rows of one file, read as its name says. Raises CorruptFileError, and OSError if it cannot be read at all."""
     name = _plain_name(path)
-    match os.path.splitext(name)[1]:
-        case ".log" | ".checkpoint":
-            return read_segment(fs, path, decoder=decoder, with_records=with_records)
-        case ".index":
-            return read_offset_index(fs, path)
-        case ".timeindex":
-            return read_time_index(fs, path)
-        case ".txnindex":
-            return read_aborted(fs, path)
-        case ".snapshot":
-            return read_producers(fs, path)
+    suffix = os.path.splitext(name)[1]
+    if suffix in _BATCH_FILES:
+        return read_segment(fs, path, decoder=decoder, with_records=with_records)
+    if suffix in _ENTRY_FILES:
+        return _ENTRY_FILES[suffix](fs, path)
     assert name in TEXT_FILES, f"{path} is of no known kind; ask is_known_file first"
     return read_text_file(fs, path)
 
 
 def _plain_name(path: str) -> str:
     name = os.path.basename(path)
-    for suffix in WORKING_SUFFIXES:
+    for suffix in _STAGES:
         name = name.removesuffix(suffix)
     return name

@@ -1,7 +1,6 @@
 """A log directory at a glance: a row for each partition, from file names, checkpoints and the newest segment."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -21,17 +20,16 @@ from headrace.log.fs import FileSystem
 from headrace.log.inspect.indexes import base_offset_of, read_offset_index
 from headrace.log.inspect.rows import OffsetEntryRow, PartitionRow
 from headrace.log.inspect.segments import last_offset_of
+from headrace.log.names import ABORTED_INDEX, LOG, OFFSET_INDEX, SNAPSHOT, TIME_INDEX, parse_file_name
 from headrace.protocol.types import uuid_to_text
 
-SEGMENT_SUFFIX: Final = ".log"
-_SEGMENT_NAME: Final = re.compile(r"[0-9]{20}\.log")
 # The order in which the files of one base offset are shown: what they describe comes first.
-_SUFFIX_ORDER: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
+_SUFFIX_ORDER: Final = (LOG, OFFSET_INDEX, TIME_INDEX, ABORTED_INDEX, SNAPSHOT)
 
 
 def is_partition_directory(fs: FileSystem, path: str) -> bool:
     """Is there a segment, or the file that names the topic? Other programs write files that end in `.log`, too."""
-    return any(name == PARTITION_METADATA or _SEGMENT_NAME.fullmatch(name) for name in fs.list_dir(path))
+    return any(name == PARTITION_METADATA or _is_segment(name) for name in fs.list_dir(path))
 
 
 def partition_directories(fs: FileSystem, path: str) -> list[str]:
@@ -62,7 +60,7 @@ def _read_partition(
 ) -> PartitionRow:
     topic, _, number = name.rpartition("-")
     place = TopicPartition(topic, int(number)) if number.isdecimal() else None
-    segments = sorted(file for file in fs.list_dir(path) if file.endswith(SEGMENT_SUFFIX))
+    segments = sorted(filter(_is_segment, fs.list_dir(path)))
     first_offset = base_offset_of(segments[0]) if segments else 0
     return PartitionRow(
         directory=name,
@@ -90,7 +88,7 @@ def _log_end_offset(fs: FileSystem, path: str, segments: list[str]) -> int | Non
 
 def _last_indexed_position(fs: FileSystem, segment_path: str) -> int:
     """Where to begin, so that not all headers of a large segment are read; 0 when its index does not help."""
-    index_path = segment_path.removesuffix(SEGMENT_SUFFIX) + ".index"
+    index_path = segment_path.removesuffix(LOG) + OFFSET_INDEX
     position = 0
     try:
         for entry in read_offset_index(fs, index_path):
@@ -123,6 +121,11 @@ def _offsets(fs: FileSystem, path: str) -> Mapping[TopicPartition, int]:
         return {}
 
 
+def _is_segment(name: str) -> bool:
+    parsed = parse_file_name(name)
+    return parsed is not None and (parsed.suffix, parsed.stage) == (LOG, "")
+
+
 def _is_directory(fs: FileSystem, path: str) -> bool:
     try:
         fs.list_dir(path)
@@ -137,9 +140,7 @@ def _topic_order(name: str) -> tuple[str, int, str]:
 
 
 def _file_order(name: str) -> tuple[int, int, int, str]:
-    stem, suffix = os.path.splitext(name)
-    offset, _, _ = stem.partition("-")
-    if not offset.isdecimal():
-        return 1, 0, 0, name
-    known = _SUFFIX_ORDER.index(suffix) if suffix in _SUFFIX_ORDER else len(_SUFFIX_ORDER)
-    return 0, int(offset), known, name
+    parsed = parse_file_name(name)
+    if parsed is None:
+        return 2, 0, 0, name
+    return (1 if parsed.stage else 0), parsed.offset, _SUFFIX_ORDER.index(parsed.suffix), name
