@@ -127,7 +127,8 @@ class _Function:
         if default == "None":
             return f"{local} is not None"
         if default == "()":
-            return local if field.nullable == NEVER else f"{local} is None or {local}"
+            # `len` rather than truth where null is not allowed: None must not pass as empty.
+            return f"len({local})" if field.nullable == NEVER else f"{local} is None or {local}"
         if default in ("True", "False"):
             return f"not {local}" if default == "True" else local
         if field.struct:
@@ -216,6 +217,9 @@ class _Function:
             self.struct(inside)
         elif slot.is_scalar_array:
             code(f"n = len({local})")
+            if slot.field.type == "uuid":
+                self.module.use("wrong_sizes")
+                self.refuse(f"any(len(uuid) != 16 for uuid in {local})", f'wrong_sizes({local}, "{path}")')
             self.add_counted(slot, values, path)
             code(f"add({self.module.numbers(slot.field.type, method='pack')}[n](*{local}))")
         elif slot.field.is_array:

@@ -15,7 +15,7 @@ from wiregen.model import Field
 
 # Names that generated functions use for themselves, and built-ins they call; a field of this name gets an underscore.
 RESERVED: Final = frozenset(
-    "buffer view p q end stop n t at tag tags unknown previous parts add body head message error known section len range bytes new".split()
+    "buffer view p q end stop n t at tag tags unknown previous parts add body head message error known section text uuid len any range bytes new".split()
 )
 
 

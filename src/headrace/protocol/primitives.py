@@ -5,12 +5,12 @@ is rare comes here: longer varints, tagged fields, errors. A function that retur
 `raise cut(...)`, so that the hot path pays one comparison and nothing else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from headrace.protocol.errors import DecodeError, EncodeError
-from headrace.protocol.types import Buffer, Records, UnknownTags
+from headrace.protocol.types import Buffer, UnknownTags
 
 MAX_TEXT_BYTES: Final = 0x7FFF  # Kafka's limit for a string, whatever its length could express
 _CACHED_SHAPES: Final = 256
@@ -192,5 +192,9 @@ def null(field: str, versions: str) -> EncodeError:
     return EncodeError(f"None, which {versions} cannot carry,", field=field)
 
 
-def wrong_size(uuid: Records, field: str) -> EncodeError:
+def wrong_size(uuid: bytes, field: str) -> EncodeError:
     return EncodeError(f"{len(uuid)} bytes, a uuid has 16,", field=field)
+
+
+def wrong_sizes(uuids: Sequence[bytes], field: str) -> EncodeError:
+    return next(wrong_size(uuid, field) for uuid in uuids if len(uuid) != 16)

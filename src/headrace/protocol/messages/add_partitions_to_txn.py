@@ -156,7 +156,7 @@ def _encode_request_0(message: AddPartitionsToTxnRequest) -> list[Part]:
             transactions, v3_and_below_transactional_id, v3_and_below_producer_id, v3_and_below_producer_epoch,
             v3_and_below_topics, unknown_tags,
         ) = message
-        if transactions:
+        if len(transactions):
             raise absent("transactions", "versions 0-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
@@ -255,7 +255,7 @@ def _encode_request_3(message: AddPartitionsToTxnRequest) -> list[Part]:
             transactions, v3_and_below_transactional_id, v3_and_below_producer_id, v3_and_below_producer_epoch,
             v3_and_below_topics, unknown_tags,
         ) = message
-        if transactions:
+        if len(transactions):
             raise absent("transactions", "version 3")
         body = v3_and_below_transactional_id.encode()
         n = len(body)
@@ -380,7 +380,7 @@ def _encode_request_4(message: AddPartitionsToTxnRequest) -> list[Part]:
             raise absent("v3_and_below_producer_id", "versions 4-5")
         if v3_and_below_producer_epoch != 0:
             raise absent("v3_and_below_producer_epoch", "versions 4-5")
-        if v3_and_below_topics:
+        if len(v3_and_below_topics):
             raise absent("v3_and_below_topics", "versions 4-5")
         n = len(transactions)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -453,7 +453,7 @@ def _encode_response_0(message: AddPartitionsToTxnResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, results_by_transaction, results_by_topic_v3_and_below, unknown_tags = message
-        if results_by_transaction:
+        if len(results_by_transaction):
             raise absent("results_by_transaction", "versions 0-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
@@ -558,7 +558,7 @@ def _encode_response_3(message: AddPartitionsToTxnResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, results_by_transaction, results_by_topic_v3_and_below, unknown_tags = message
-        if results_by_transaction:
+        if len(results_by_transaction):
             raise absent("results_by_transaction", "version 3")
         n = len(results_by_topic_v3_and_below)
         if n < 127:
@@ -693,7 +693,7 @@ def _encode_response_4(message: AddPartitionsToTxnResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, results_by_transaction, results_by_topic_v3_and_below, unknown_tags = message
-        if results_by_topic_v3_and_below:
+        if len(results_by_topic_v3_and_below):
             raise absent("results_by_topic_v3_and_below", "versions 4-5")
         n = len(results_by_transaction)
         if n < 127:

@@ -199,7 +199,7 @@ def _encode_request_2(message: AlterPartitionRequest) -> list[Part]:
                 partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
                 partitions_unknown_tags,
             ) in partitions:
-                if new_isr_with_epochs:
+                if len(new_isr_with_epochs):
                     raise absent("topics.partitions.new_isr_with_epochs", "version 2")
                 n = len(new_isr)
                 if n < 127:
@@ -325,7 +325,7 @@ def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
                 partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
                 partitions_unknown_tags,
             ) in partitions:
-                if new_isr:
+                if len(new_isr):
                     raise absent("topics.partitions.new_isr", "version 3")
                 n = len(new_isr_with_epochs)
                 if n < 127:

@@ -389,7 +389,7 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ap
 def _write_api_versions_response_tags(supported_features: Any, finalized_features_epoch: Any, finalized_features: Any, zk_migration_ready: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of ApiVersionsResponse that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if supported_features:
+    if len(supported_features):
         parts: list[Part] = []
         add = parts.append
         n = len(supported_features)
@@ -409,7 +409,7 @@ def _write_api_versions_response_tags(supported_features: Any, finalized_feature
         add = parts.append
         add(write_q(finalized_features_epoch))
         known.append((1, b"".join(parts)))
-    if finalized_features:
+    if len(finalized_features):
         parts = []
         add = parts.append
         n = len(finalized_features)
@@ -453,7 +453,13 @@ def _encode_response_3(message: ApiVersionsResponse) -> list[Part]:
                 add(write_hhh(api_key, min_version, max_version) + tag_section(api_keys_unknown_tags))
             else:
                 add(write_hhhx(api_key, min_version, max_version))
-        if unknown_tags or supported_features or finalized_features_epoch != -1 or finalized_features or zk_migration_ready:
+        if (
+            unknown_tags
+            or len(supported_features)
+            or finalized_features_epoch != -1
+            or len(finalized_features)
+            or zk_migration_ready
+        ):
             add(write_i(
                 throttle_time_ms,
             ) + _write_api_versions_response_tags(supported_features, finalized_features_epoch, finalized_features, zk_migration_ready, unknown_tags))

@@ -20,6 +20,7 @@ from headrace.protocol.primitives import (
     tag_section,
     uvarint,
     uvarint_rest,
+    wrong_sizes,
 )
 from headrace.protocol.types import Buffer, Decoder, Encoder, Int16, Int32, Int64, Part, UnknownTags, Uuid
 
@@ -79,7 +80,7 @@ def _encode_request_0(message: BrokerHeartbeatRequest) -> list[Part]:
             broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down, offline_log_dirs, cordoned_log_dirs,
             unknown_tags,
         ) = message
-        if offline_log_dirs:
+        if len(offline_log_dirs):
             raise absent("offline_log_dirs", "version 0")
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 0")
@@ -145,10 +146,12 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
 def _write_broker_heartbeat_request_tags(offline_log_dirs: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of BrokerHeartbeatRequest that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if offline_log_dirs:
+    if len(offline_log_dirs):
         parts: list[Part] = []
         add = parts.append
         n = len(offline_log_dirs)
+        if any(len(uuid) != 16 for uuid in offline_log_dirs):
+            raise wrong_sizes(offline_log_dirs, "offline_log_dirs")
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_uuids[n](*offline_log_dirs))
         known.append((0, b"".join(parts)))
@@ -166,7 +169,7 @@ def _encode_request_1(message: BrokerHeartbeatRequest) -> list[Part]:
         ) = message
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 1")
-        if unknown_tags or offline_log_dirs:
+        if unknown_tags or len(offline_log_dirs):
             add(write_iqqtt(
                 broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
             ) + _write_broker_heartbeat_request_tags(offline_log_dirs, unknown_tags))
@@ -243,10 +246,12 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
 def _write_broker_heartbeat_request_tags_2(offline_log_dirs: Any, cordoned_log_dirs: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of BrokerHeartbeatRequest that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if offline_log_dirs:
+    if len(offline_log_dirs):
         parts: list[Part] = []
         add = parts.append
         n = len(offline_log_dirs)
+        if any(len(uuid) != 16 for uuid in offline_log_dirs):
+            raise wrong_sizes(offline_log_dirs, "offline_log_dirs")
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_uuids[n](*offline_log_dirs))
         known.append((0, b"".join(parts)))
@@ -257,6 +262,8 @@ def _write_broker_heartbeat_request_tags_2(offline_log_dirs: Any, cordoned_log_d
             add(b"\0")
         else:
             n = len(cordoned_log_dirs)
+            if any(len(uuid) != 16 for uuid in cordoned_log_dirs):
+                raise wrong_sizes(cordoned_log_dirs, "cordoned_log_dirs")
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_uuids[n](*cordoned_log_dirs))
         known.append((1, b"".join(parts)))
@@ -272,7 +279,7 @@ def _encode_request_2(message: BrokerHeartbeatRequest) -> list[Part]:
             broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down, offline_log_dirs, cordoned_log_dirs,
             unknown_tags,
         ) = message
-        if unknown_tags or offline_log_dirs or cordoned_log_dirs is not None:
+        if unknown_tags or len(offline_log_dirs) or cordoned_log_dirs is not None:
             add(write_iqqtt(
                 broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
             ) + _write_broker_heartbeat_request_tags_2(offline_log_dirs, cordoned_log_dirs, unknown_tags))

@@ -24,6 +24,7 @@ from headrace.protocol.primitives import (
     uvarint,
     uvarint_rest,
     wrong_size,
+    wrong_sizes,
 )
 from headrace.protocol.types import (
     ZERO_UUID,
@@ -616,6 +617,8 @@ def _encode_request_2(message: BrokerRegistrationRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
         n = len(log_dirs)
+        if any(len(uuid) != 16 for uuid in log_dirs):
+            raise wrong_sizes(log_dirs, "log_dirs")
         if n < 127:
             add(write_tB(is_migrating_zk_broker, n + 1))
         else:
@@ -801,6 +804,8 @@ def _encode_request_3(message: BrokerRegistrationRequest) -> list[Part]:
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
         n = len(log_dirs)
+        if any(len(uuid) != 16 for uuid in log_dirs):
+            raise wrong_sizes(log_dirs, "log_dirs")
         if n < 127:
             add(write_tB(is_migrating_zk_broker, n + 1))
         else:

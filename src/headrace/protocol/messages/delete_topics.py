@@ -113,7 +113,7 @@ def _encode_request_1(message: DeleteTopicsRequest) -> list[Part]:
     add = parts.append
     try:
         topics, topic_names, timeout_ms, unknown_tags = message
-        if topics:
+        if len(topics):
             raise absent("topics", "versions 1-3")
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-3")
@@ -178,7 +178,7 @@ def _encode_request_4(message: DeleteTopicsRequest) -> list[Part]:
     add = parts.append
     try:
         topics, topic_names, timeout_ms, unknown_tags = message
-        if topics:
+        if len(topics):
             raise absent("topics", "versions 4-5")
         n = len(topic_names)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))

@@ -364,7 +364,7 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
     add = parts.append
     try:
         error_code, error_message, topics, nodes, unknown_tags = message
-        if nodes:
+        if len(nodes):
             raise absent("nodes", "version 0")
         n = len(topics)
         if n < 127:
@@ -553,7 +553,7 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
     add = parts.append
     try:
         error_code, error_message, topics, nodes, unknown_tags = message
-        if nodes:
+        if len(nodes):
             raise absent("nodes", "version 1")
         n = len(topics)
         if n < 127:

@@ -470,7 +470,7 @@ def _encode_response_0(message: EndQuorumEpochResponse) -> list[Part]:
     add = parts.append
     try:
         error_code, topics, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "version 0")
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
@@ -623,7 +623,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> En
 def _write_end_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of EndQuorumEpochResponse that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if node_endpoints:
+    if len(node_endpoints):
         parts: list[Part] = []
         add = parts.append
         n = len(node_endpoints)
@@ -670,7 +670,7 @@ def _encode_response_1(message: EndQuorumEpochResponse) -> list[Part]:
                 else:
                     add(write_ihiix(partition_index, partitions_error_code, leader_id, leader_epoch))
             add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        if unknown_tags or node_endpoints:
+        if unknown_tags or len(node_endpoints):
             add(_write_end_quorum_epoch_response_tags(node_endpoints, unknown_tags))
         else:
             add(b"\0")

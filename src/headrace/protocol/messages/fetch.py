@@ -287,7 +287,7 @@ def _encode_request_4(message: FetchRequest) -> list[Part]:
         ) = message
         if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
             raise absent("replica_state", "version 4")
-        if forgotten_topics_data:
+        if len(forgotten_topics_data):
             raise absent("forgotten_topics_data", "version 4")
         if unknown_tags:
             raise absent("unknown_tags", "version 4")
@@ -369,7 +369,7 @@ def _encode_request_5(message: FetchRequest) -> list[Part]:
         ) = message
         if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
             raise absent("replica_state", "versions 5-6")
-        if forgotten_topics_data:
+        if len(forgotten_topics_data):
             raise absent("forgotten_topics_data", "versions 5-6")
         if unknown_tags:
             raise absent("unknown_tags", "versions 5-6")
@@ -2181,7 +2181,7 @@ def _encode_response_4(message: FetchResponse) -> list[Part]:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if session_id != 0:
             raise absent("session_id", "version 4")
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "version 4")
         if unknown_tags:
             raise absent("unknown_tags", "version 4")
@@ -2304,7 +2304,7 @@ def _encode_response_5(message: FetchResponse) -> list[Part]:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if session_id != 0:
             raise absent("session_id", "versions 5-6")
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "versions 5-6")
         if unknown_tags:
             raise absent("unknown_tags", "versions 5-6")
@@ -2430,7 +2430,7 @@ def _encode_response_7(message: FetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "versions 7-10")
         if unknown_tags:
             raise absent("unknown_tags", "versions 7-10")
@@ -2556,7 +2556,7 @@ def _encode_response_11(message: FetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "version 11")
         if unknown_tags:
             raise absent("unknown_tags", "version 11")
@@ -2805,7 +2805,7 @@ def _encode_response_12(message: FetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "version 12")
         n = len(responses)
         if n < 127:
@@ -3001,7 +3001,7 @@ def _encode_response_13(message: FetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "versions 13-15")
         n = len(responses)
         if n < 127:
@@ -3261,7 +3261,7 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
 def _write_fetch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of FetchResponse that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if node_endpoints:
+    if len(node_endpoints):
         parts: list[Part] = []
         add = parts.append
         n = len(node_endpoints)
@@ -3378,7 +3378,7 @@ def _encode_response_16(message: FetchResponse) -> list[Part]:
                             aborted_transactions is not None, preferred_read_replica, records is not None,
                         ))
             add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        if unknown_tags or node_endpoints:
+        if unknown_tags or len(node_endpoints):
             add(_write_fetch_response_tags(node_endpoints, unknown_tags))
         else:
             add(b"\0")

@@ -105,7 +105,7 @@ def _encode_request_0(message: FindCoordinatorRequest) -> list[Part]:
         key, key_type, coordinator_keys, unknown_tags = message
         if key_type != 0:
             raise absent("key_type", "version 0")
-        if coordinator_keys:
+        if len(coordinator_keys):
             raise absent("coordinator_keys", "version 0")
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
@@ -145,7 +145,7 @@ def _encode_request_1(message: FindCoordinatorRequest) -> list[Part]:
     add = parts.append
     try:
         key, key_type, coordinator_keys, unknown_tags = message
-        if coordinator_keys:
+        if len(coordinator_keys):
             raise absent("coordinator_keys", "versions 1-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
@@ -192,7 +192,7 @@ def _encode_request_3(message: FindCoordinatorRequest) -> list[Part]:
     add = parts.append
     try:
         key, key_type, coordinator_keys, unknown_tags = message
-        if coordinator_keys:
+        if len(coordinator_keys):
             raise absent("coordinator_keys", "version 3")
         body = key.encode()
         n = len(body)
@@ -300,7 +300,7 @@ def _encode_response_0(message: FindCoordinatorResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, error_message, node_id, host, port, coordinators, unknown_tags = message
-        if coordinators:
+        if len(coordinators):
             raise absent("coordinators", "version 0")
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
@@ -356,7 +356,7 @@ def _encode_response_1(message: FindCoordinatorResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, error_message, node_id, host, port, coordinators, unknown_tags = message
-        if coordinators:
+        if len(coordinators):
             raise absent("coordinators", "versions 1-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
@@ -425,7 +425,7 @@ def _encode_response_3(message: FindCoordinatorResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, error_message, node_id, host, port, coordinators, unknown_tags = message
-        if coordinators:
+        if len(coordinators):
             raise absent("coordinators", "version 3")
         if error_message is None:
             add(write_ihx(throttle_time_ms, error_code))

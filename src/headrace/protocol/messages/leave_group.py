@@ -101,7 +101,7 @@ def _encode_request_0(message: LeaveGroupRequest) -> list[Part]:
     add = parts.append
     try:
         group_id, member_id, members, unknown_tags = message
-        if members:
+        if len(members):
             raise absent("members", "versions 0-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
@@ -447,7 +447,7 @@ def _encode_response_0(message: LeaveGroupResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, members, unknown_tags = message
-        if members:
+        if len(members):
             raise absent("members", "version 0")
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
@@ -474,7 +474,7 @@ def _encode_response_1(message: LeaveGroupResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, error_code, members, unknown_tags = message
-        if members:
+        if len(members):
             raise absent("members", "versions 1-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")

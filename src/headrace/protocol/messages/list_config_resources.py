@@ -75,7 +75,7 @@ def _encode_request_0(message: ListConfigResourcesRequest) -> list[Part]:
     add = parts.append
     try:
         resource_types, unknown_tags = message
-        if resource_types:
+        if len(resource_types):
             raise absent("resource_types", "version 0")
         add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:

@@ -70,9 +70,9 @@ def _encode_request_0(message: ListGroupsRequest) -> list[Part]:
     add = parts.append
     try:
         states_filter, types_filter, unknown_tags = message
-        if states_filter:
+        if len(states_filter):
             raise absent("states_filter", "versions 0-2")
-        if types_filter:
+        if len(types_filter):
             raise absent("types_filter", "versions 0-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
@@ -102,9 +102,9 @@ def _encode_request_3(message: ListGroupsRequest) -> list[Part]:
     add = parts.append
     try:
         states_filter, types_filter, unknown_tags = message
-        if states_filter:
+        if len(states_filter):
             raise absent("states_filter", "version 3")
-        if types_filter:
+        if len(types_filter):
             raise absent("types_filter", "version 3")
         add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
@@ -160,7 +160,7 @@ def _encode_request_4(message: ListGroupsRequest) -> list[Part]:
     add = parts.append
     try:
         states_filter, types_filter, unknown_tags = message
-        if types_filter:
+        if len(types_filter):
             raise absent("types_filter", "version 4")
         n = len(states_filter)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))

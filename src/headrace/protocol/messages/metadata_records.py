@@ -25,6 +25,7 @@ from headrace.protocol.primitives import (
     uvarint,
     uvarint_rest,
     wrong_size,
+    wrong_sizes,
 )
 from headrace.protocol.types import (
     ZERO_UUID,
@@ -462,7 +463,7 @@ def _encode_register_broker_record_0(message: RegisterBrokerRecord) -> list[Part
             raise absent("is_migrating_zk_broker", "version 0")
         if in_controlled_shutdown:
             raise absent("in_controlled_shutdown", "version 0")
-        if log_dirs:
+        if len(log_dirs):
             raise absent("log_dirs", "version 0")
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 0")
@@ -625,7 +626,7 @@ def _encode_register_broker_record_1(message: RegisterBrokerRecord) -> list[Part
         ) = message
         if is_migrating_zk_broker:
             raise absent("is_migrating_zk_broker", "version 1")
-        if log_dirs:
+        if len(log_dirs):
             raise absent("log_dirs", "version 1")
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 1")
@@ -786,7 +787,7 @@ def _encode_register_broker_record_2(message: RegisterBrokerRecord) -> list[Part
             broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, end_points, features, rack, fenced,
             in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags,
         ) = message
-        if log_dirs:
+        if len(log_dirs):
             raise absent("log_dirs", "version 2")
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 2")
@@ -972,10 +973,12 @@ def _decode_register_broker_record_3(buffer: Buffer, view: memoryview, p: int, e
 def _write_register_broker_record_tags(log_dirs: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of RegisterBrokerRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if log_dirs:
+    if len(log_dirs):
         parts: list[Part] = []
         add = parts.append
         n = len(log_dirs)
+        if any(len(uuid) != 16 for uuid in log_dirs):
+            raise wrong_sizes(log_dirs, "log_dirs")
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_uuids[n](*log_dirs))
         known.append((0, b"".join(parts)))
@@ -1031,7 +1034,7 @@ def _encode_register_broker_record_3(message: RegisterBrokerRecord) -> list[Part
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
-        if unknown_tags or log_dirs:
+        if unknown_tags or len(log_dirs):
             add(write_tt(fenced, in_controlled_shutdown) + _write_register_broker_record_tags(log_dirs, unknown_tags))
         else:
             add(write_ttx(fenced, in_controlled_shutdown))
@@ -1189,10 +1192,12 @@ def _decode_register_broker_record_4(buffer: Buffer, view: memoryview, p: int, e
 def _write_register_broker_record_tags_2(log_dirs: Any, cordoned_log_dirs: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of RegisterBrokerRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if log_dirs:
+    if len(log_dirs):
         parts: list[Part] = []
         add = parts.append
         n = len(log_dirs)
+        if any(len(uuid) != 16 for uuid in log_dirs):
+            raise wrong_sizes(log_dirs, "log_dirs")
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_uuids[n](*log_dirs))
         known.append((0, b"".join(parts)))
@@ -1203,6 +1208,8 @@ def _write_register_broker_record_tags_2(log_dirs: Any, cordoned_log_dirs: Any, 
             add(b"\0")
         else:
             n = len(cordoned_log_dirs)
+            if any(len(uuid) != 16 for uuid in cordoned_log_dirs):
+                raise wrong_sizes(cordoned_log_dirs, "cordoned_log_dirs")
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_uuids[n](*cordoned_log_dirs))
         known.append((1, b"".join(parts)))
@@ -1256,7 +1263,7 @@ def _encode_register_broker_record_4(message: RegisterBrokerRecord) -> list[Part
             n = len(body)
             add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
             add(body)
-        if unknown_tags or log_dirs or cordoned_log_dirs is not None:
+        if unknown_tags or len(log_dirs) or cordoned_log_dirs is not None:
             add(write_tt(
                 fenced, in_controlled_shutdown,
             ) + _write_register_broker_record_tags_2(log_dirs, cordoned_log_dirs, unknown_tags))
@@ -1439,7 +1446,7 @@ def _encode_partition_record_0(message: PartitionRecord) -> list[Part]:
             partition_id, topic_id, replicas, isr, removing_replicas, adding_replicas, leader, leader_recovery_state,
             leader_epoch, partition_epoch, directories, eligible_leader_replicas, last_known_elr, unknown_tags,
         ) = message
-        if directories:
+        if len(directories):
             raise absent("directories", "version 0")
         if eligible_leader_replicas is not None:
             raise absent("eligible_leader_replicas", "version 0")
@@ -1597,6 +1604,8 @@ def _encode_partition_record_1(message: PartitionRecord) -> list[Part]:
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_int32s[n](*adding_replicas))
         n = len(directories)
+        if any(len(uuid) != 16 for uuid in directories):
+            raise wrong_sizes(directories, "directories")
         if n < 127:
             add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
         else:
@@ -1779,6 +1788,8 @@ def _encode_partition_record_2(message: PartitionRecord) -> list[Part]:
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_int32s[n](*adding_replicas))
         n = len(directories)
+        if any(len(uuid) != 16 for uuid in directories):
+            raise wrong_sizes(directories, "directories")
         if n < 127:
             add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
         else:
@@ -2250,6 +2261,8 @@ def _write_partition_change_record_tags_2(isr: Any, leader: Any, replicas: Any, 
             add(b"\0")
         else:
             n = len(directories)
+            if any(len(uuid) != 16 for uuid in directories):
+                raise wrong_sizes(directories, "directories")
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_uuids[n](*directories))
         known.append((8, b"".join(parts)))
@@ -2519,6 +2532,8 @@ def _write_partition_change_record_tags_3(isr: Any, leader: Any, replicas: Any, 
             add(b"\0")
         else:
             n = len(directories)
+            if any(len(uuid) != 16 for uuid in directories):
+                raise wrong_sizes(directories, "directories")
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_uuids[n](*directories))
         known.append((8, b"".join(parts)))
@@ -3074,7 +3089,7 @@ def _encode_broker_registration_change_record_0(message: BrokerRegistrationChang
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
         if in_controlled_shutdown != 0:
             raise absent("in_controlled_shutdown", "version 0")
-        if log_dirs:
+        if len(log_dirs):
             raise absent("log_dirs", "version 0")
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 0")
@@ -3153,7 +3168,7 @@ def _encode_broker_registration_change_record_1(message: BrokerRegistrationChang
     add = parts.append
     try:
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
-        if log_dirs:
+        if len(log_dirs):
             raise absent("log_dirs", "version 1")
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 1")
@@ -3241,10 +3256,12 @@ def _write_broker_registration_change_record_tags_3(fenced: Any, in_controlled_s
         add = parts.append
         add(write_b(in_controlled_shutdown))
         known.append((1, b"".join(parts)))
-    if log_dirs:
+    if len(log_dirs):
         parts = []
         add = parts.append
         n = len(log_dirs)
+        if any(len(uuid) != 16 for uuid in log_dirs):
+            raise wrong_sizes(log_dirs, "log_dirs")
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_uuids[n](*log_dirs))
         known.append((2, b"".join(parts)))
@@ -3259,7 +3276,7 @@ def _encode_broker_registration_change_record_2(message: BrokerRegistrationChang
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 2")
-        if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or log_dirs:
+        if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or len(log_dirs):
             add(write_iq(
                 broker_id, broker_epoch,
             ) + _write_broker_registration_change_record_tags_3(fenced, in_controlled_shutdown, log_dirs, unknown_tags))
@@ -3357,10 +3374,12 @@ def _write_broker_registration_change_record_tags_4(fenced: Any, in_controlled_s
         add = parts.append
         add(write_b(in_controlled_shutdown))
         known.append((1, b"".join(parts)))
-    if log_dirs:
+    if len(log_dirs):
         parts = []
         add = parts.append
         n = len(log_dirs)
+        if any(len(uuid) != 16 for uuid in log_dirs):
+            raise wrong_sizes(log_dirs, "log_dirs")
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         add(write_uuids[n](*log_dirs))
         known.append((2, b"".join(parts)))
@@ -3371,6 +3390,8 @@ def _write_broker_registration_change_record_tags_4(fenced: Any, in_controlled_s
             add(b"\0")
         else:
             n = len(cordoned_log_dirs)
+            if any(len(uuid) != 16 for uuid in cordoned_log_dirs):
+                raise wrong_sizes(cordoned_log_dirs, "cordoned_log_dirs")
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_uuids[n](*cordoned_log_dirs))
         known.append((3, b"".join(parts)))
@@ -3383,7 +3404,7 @@ def _encode_broker_registration_change_record_3(message: BrokerRegistrationChang
     add = parts.append
     try:
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
-        if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or log_dirs or cordoned_log_dirs is not None:
+        if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or len(log_dirs) or cordoned_log_dirs is not None:
             add(write_iq(
                 broker_id, broker_epoch,
             ) + _write_broker_registration_change_record_tags_4(fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags))

@@ -183,7 +183,7 @@ def _encode_request_1(message: OffsetFetchRequest) -> list[Part]:
     add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "version 1")
         if require_stable:
             raise absent("require_stable", "version 1")
@@ -262,7 +262,7 @@ def _encode_request_2(message: OffsetFetchRequest) -> list[Part]:
     add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "versions 2-5")
         if require_stable:
             raise absent("require_stable", "versions 2-5")
@@ -363,7 +363,7 @@ def _encode_request_6(message: OffsetFetchRequest) -> list[Part]:
     add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "version 6")
         if require_stable:
             raise absent("require_stable", "version 6")
@@ -462,7 +462,7 @@ def _encode_request_7(message: OffsetFetchRequest) -> list[Part]:
     add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "version 7")
         body = group_id.encode()
         n = len(body)
@@ -970,7 +970,7 @@ def _encode_response_1(message: OffsetFetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "version 1")
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
@@ -1070,7 +1070,7 @@ def _encode_response_2(message: OffsetFetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "version 2")
         if unknown_tags:
             raise absent("unknown_tags", "version 2")
@@ -1171,7 +1171,7 @@ def _encode_response_3(message: OffsetFetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "versions 3-4")
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-4")
@@ -1272,7 +1272,7 @@ def _encode_response_5(message: OffsetFetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "version 5")
         if unknown_tags:
             raise absent("unknown_tags", "version 5")
@@ -1395,7 +1395,7 @@ def _encode_response_6(message: OffsetFetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
-        if groups:
+        if len(groups):
             raise absent("groups", "versions 6-7")
         n = len(topics)
         if n < 127:
@@ -1560,7 +1560,7 @@ def _encode_response_8(message: OffsetFetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
-        if topics:
+        if len(topics):
             raise absent("topics", "versions 8-9")
         n = len(groups)
         if n < 127:
@@ -1725,7 +1725,7 @@ def _encode_response_10(message: OffsetFetchResponse) -> list[Part]:
     add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
-        if topics:
+        if len(topics):
             raise absent("topics", "version 10")
         n = len(groups)
         if n < 127:

@@ -562,7 +562,7 @@ def _encode_response_3(message: ProduceResponse) -> list[Part]:
     add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "versions 3-4")
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-4")
@@ -642,7 +642,7 @@ def _encode_response_5(message: ProduceResponse) -> list[Part]:
     add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "versions 5-7")
         if unknown_tags:
             raise absent("unknown_tags", "versions 5-7")
@@ -761,7 +761,7 @@ def _encode_response_8(message: ProduceResponse) -> list[Part]:
     add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "version 8")
         if unknown_tags:
             raise absent("unknown_tags", "version 8")
@@ -933,7 +933,7 @@ def _encode_response_9(message: ProduceResponse) -> list[Part]:
     add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "version 9")
         n = len(responses)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
@@ -1222,7 +1222,7 @@ def _write_partition_produce_response_tags(current_leader: Any, unknown_tags: Un
 def _write_produce_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of ProduceResponse that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if node_endpoints:
+    if len(node_endpoints):
         parts: list[Part] = []
         add = parts.append
         n = len(node_endpoints)
@@ -1310,7 +1310,7 @@ def _encode_response_10(message: ProduceResponse) -> list[Part]:
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, 1, error_message is not None,
                     ))
             add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        if unknown_tags or node_endpoints:
+        if unknown_tags or len(node_endpoints):
             add(write_i(throttle_time_ms) + _write_produce_response_tags(node_endpoints, unknown_tags))
         else:
             add(write_ix(throttle_time_ms))
@@ -1498,7 +1498,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> P
 def _write_produce_response_tags_2(node_endpoints: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of ProduceResponse that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if node_endpoints:
+    if len(node_endpoints):
         parts: list[Part] = []
         add = parts.append
         n = len(node_endpoints)
@@ -1587,7 +1587,7 @@ def _encode_response_13(message: ProduceResponse) -> list[Part]:
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, 1, error_message is not None,
                     ))
             add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        if unknown_tags or node_endpoints:
+        if unknown_tags or len(node_endpoints):
             add(write_i(throttle_time_ms) + _write_produce_response_tags_2(node_endpoints, unknown_tags))
         else:
             add(write_ix(throttle_time_ms))

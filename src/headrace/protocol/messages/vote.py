@@ -620,7 +620,7 @@ def _encode_response_0(message: VoteResponse) -> list[Part]:
     add = parts.append
     try:
         error_code, topics, node_endpoints, unknown_tags = message
-        if node_endpoints:
+        if len(node_endpoints):
             raise absent("node_endpoints", "version 0")
         n = len(topics)
         if n < 127:
@@ -779,7 +779,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
 def _write_vote_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of VoteResponse that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if node_endpoints:
+    if len(node_endpoints):
         parts: list[Part] = []
         add = parts.append
         n = len(node_endpoints)
@@ -828,7 +828,7 @@ def _encode_response_1(message: VoteResponse) -> list[Part]:
                 else:
                     add(write_ihiitx(partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted))
             add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        if unknown_tags or node_endpoints:
+        if unknown_tags or len(node_endpoints):
             add(_write_vote_response_tags(node_endpoints, unknown_tags))
         else:
             add(b"\0")
