@@ -27,7 +27,7 @@ _TEXTS: Final = ("", "a", "orders", "ströme-水道-€", "\x00", "\U0001f30a", 
 _BLOBS: Final = (b"", b"\x00", b"\xff\xff\xff\xff", *(size * b"\xf5" for size in _EDGE_SIZES))
 _ALPHABET: Final = "abcdefghijklmnop-_.0123\u00e4\u00e9\u20ac\u6c34\x7f"
 _FLOATS: Final = (0.0, 1.5, -0.25, 1e300, -1e-300)
-_TAGS: Final = (0, 1, 2, 3, 7, 127, 128, 2**31 - 1)
+_TAGS: Final = (0, 1, 2, 3, 7, 127, 128, 2**31 - 2)  # to Kafka, 2**31 - 1 means the end of all tags
 _INTEGERS: Final = {
     **{f"int{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (0, (1 << bits) - 1) for bits in (16, 32)},
@@ -75,7 +75,7 @@ class _Choices:
         present = [field for field in row.fields if self.version in field.versions]
         values = {field.name: self.field(field) for field in present}
         if self.with_tags and self.is_one_in(4):
-            values[UNKNOWN_TAGS] = self.unknown_tags({field.tag for field in present})
+            values[UNKNOWN_TAGS] = self.unknown_tags({field.tag for field in row.fields})
         return values
 
     def field(self, field: Field) -> Any:
@@ -124,6 +124,7 @@ class _Choices:
         return _BLOBS[kind] if kind < len(_BLOBS) else self.take(kind - len(_BLOBS))
 
     def unknown_tags(self, known: set[int | None]) -> tuple[tuple[int, bytes], ...]:
+        """Tags of no version: Kafka refuses to read one that only another version knows."""
         free = [tag for tag in _TAGS if tag not in known]
         chosen = {free[self.below(len(free))]: self.blob() for _ in range(1 + self.below(2))}
         return tuple(sorted(chosen.items()))

@@ -168,6 +168,15 @@ def test_unknown_tags_are_kept_beside_known_ones_in_ascending_order() -> None:
     )
 
 
+def test_a_tag_that_only_a_later_version_knows_is_kept_as_unknown() -> None:
+    definition = message_named("FetchRequest")
+    partition = {"partition": 4, "replica_directory_id": b"\xaa" * 16}
+    values = {"topics": [{"partitions": [partition]}]}
+    decoded = definition.decode(16, reference_codec.encode(definition.message, 17, values))
+    assert decoded.topics[0].partitions[0].unknown_tags == ((0, b"\xaa" * 16),)
+    assert decoded.topics[0].partitions[0].replica_directory_id == bytes(16)
+
+
 def test_an_unknown_tag_cannot_take_the_number_of_a_known_one() -> None:
     definition = message_named("FetchResponse")
     endpoint = {"node_id": 1, "host": "b1", "port": 9092}
