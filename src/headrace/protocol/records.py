@@ -264,12 +264,11 @@ def rebuild_batch(
     payload = bytearray()
     for offset, timestamp, key, value, headers in kept:
         _write_record(payload, offset - header.base_offset, timestamp - base_timestamp, key, value, headers)
-    if header.is_log_append_time:
-        max_timestamp = header.max_timestamp
-    else:
-        max_timestamp = max(record.timestamp for record in kept)
     rebuilt = header._replace(
-        attributes=attributes, base_timestamp=base_timestamp, max_timestamp=max_timestamp, record_count=len(kept)
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp for record in kept),  # under LogAppendTime it is that of each record
+        record_count=len(kept),
     )
     return seal_batch(rebuilt, payload, level=level)
 
