@@ -33,14 +33,14 @@ _LISTENER_CONFIGS: Final = frozenset(
     if key.name.startswith(("ssl.", "sasl."))
     or key.name in ("max.connections", "max.connection.creation.rate", "connections.max.reauth.ms")
 )
-_VARIANT: Final = re.compile(
+_VARIANT: Final = (
     r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-256|scram-sha-512|oauthbearer)\.(?=sasl\.))?(?P<plain>.+)"
 )
 
 
 def plain_name(name: str) -> str | None:
     """The config that `name` sets for one listener, or None if it does not."""
-    found = _VARIANT.fullmatch(name)
+    found = re.fullmatch(_VARIANT, name)
     return found["plain"] if found and found["plain"] in _LISTENER_CONFIGS else None
 
 

@@ -70,8 +70,9 @@ _LIMITS: Final = {
     LONG: (-MAX_LONG - 1, MAX_LONG),
     DOUBLE: (-MAX_DOUBLE, MAX_DOUBLE),
 }
-_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
-_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# Patterns are texts: `re` compiles each at its first use, so that the start of a broker pays for no idle one.
+_WHOLE_NUMBER: Final = r"[+-]?[0-9]+"
+_NUMBER: Final = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _UNITS: Final = {
     "ms": "milliseconds",
     "millis": "milliseconds",
@@ -154,7 +155,7 @@ class ConfigKey(NamedTuple):
         return "a list separated by commas" if self.type is LIST else "a text"
 
     def _parse_number(self, text: str) -> float:
-        if not (_NUMBER if self.type is DOUBLE else _WHOLE_NUMBER).fullmatch(text):
+        if not re.fullmatch(_NUMBER if self.type is DOUBLE else _WHOLE_NUMBER, text):
             raise self._refused(text, self.expected())
         number = float(text) if self.type is DOUBLE else int(text)
         least, most = _LIMITS[self.type]

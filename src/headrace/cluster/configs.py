@@ -55,7 +55,9 @@ def nearest(name: str, table: Iterable[str]) -> str | None:
 
 def unknown_config(name: str, table: ConfigTable) -> InvalidConfigError:
     """The error for a name that `table` does not have."""
-    guess = nearest(name, (each for each, key in table.items() if not key.is_internal))
+    # The broker's name for a topic or group config is the most likely mistake of all.
+    guess = next((key.name for key in table.values() if name in (each.name for each in key.synonyms)), None)
+    guess = guess or nearest(name, (each for each, key in table.items() if not key.is_internal))
     hint = f"; did you mean {guess}?" if guess else ""
     return InvalidConfigError(name, f"is not a {table.resource} config{hint}")
 

@@ -18,9 +18,7 @@ from headrace.cluster.config_types import (
 
 _RESETS: Final = ("latest", "earliest")
 # ISO 8601 as Java reads it: P2DT3H4M5.6S with at least one part, and one after T.
-_DURATION: Final = re.compile(
-    r"by_duration:P(?!$)([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{0,9})?S)?)?", re.IGNORECASE
-)
+_DURATION: Final = r"by_duration:P(?!$)([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{0,9})?S)?)?"
 # Each must lie between the broker's group.<...min...> and group.<...max...>.
 _BOUNDED: Final = (
     "consumer.assignment.interval.ms",
@@ -39,7 +37,7 @@ _BOUNDED: Final = (
 
 
 def _check_offset_reset(name: str, text: str) -> None:
-    if text not in _RESETS and not _DURATION.fullmatch(text):
+    if text not in _RESETS and not re.fullmatch(_DURATION, text, re.IGNORECASE):
         raise InvalidConfigError(name, f'must be latest, earliest or by_duration:PT1H (ISO 8601), not "{text}"')
 
 

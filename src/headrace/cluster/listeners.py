@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from headrace.cluster.config_types import InvalidConfigError, split_list
 
-_LISTENER: Final = re.compile(r"(?P<name>[^:/\[\]]*)://(?P<address>.*)")
-_NAME: Final = re.compile(r"[A-Z0-9_.-]+")
-_HOST: Final = re.compile(r"[0-9A-Za-z._-]*")
-_IPV6: Final = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[0-9A-Za-z._-]+)?")
+_LISTENER: Final = r"(?P<name>[^:/\[\]]*)://(?P<address>.*)"
+_NAME: Final = r"[A-Z0-9_.-]+"
+_HOST: Final = r"[0-9A-Za-z._-]*"
+_IPV6: Final = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[0-9A-Za-z._-]+)?"
 _WILDCARDS: Final = ("0.0.0.0", "::")
 MAX_PORT: Final = 65535
 
@@ -75,12 +75,12 @@ def parse_endpoint(name: str, text: str) -> Endpoint:
     if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > MAX_PORT:
         raise InvalidConfigError(name, f'must have a port from 0 to {MAX_PORT} in "{text}", not "{port}"')
     if host.startswith("[") and host.endswith("]"):
-        if not _IPV6.fullmatch(host[1:-1]):
+        if not re.fullmatch(_IPV6, host[1:-1]):
             raise InvalidConfigError(name, f'must have an IPv6 address between the brackets of "{text}"')
         return Endpoint(host[1:-1], int(port))
-    if ":" in host and _IPV6.fullmatch(host):
+    if ":" in host and re.fullmatch(_IPV6, host):
         raise InvalidConfigError(name, f'must have the IPv6 address of "{text}" in brackets: [{host}]:{port}')
-    if not _HOST.fullmatch(host):
+    if not re.fullmatch(_HOST, host):
         raise InvalidConfigError(name, f'must have a host name or address in "{text}", not "{host}"')
     return Endpoint(host, int(port))
 
@@ -201,11 +201,11 @@ def _parse_each(name: str, text: str) -> tuple[Listener, ...]:
 
 
 def _parse_listener(name: str, text: str) -> Listener:
-    found = _LISTENER.fullmatch(text)
+    found = re.fullmatch(_LISTENER, text)
     if found is None:
         raise InvalidConfigError(name, f'must be items such as PLAINTEXT://localhost:9092, not "{text}"')
     listener = found["name"].upper()
-    if not _NAME.fullmatch(listener):
+    if not re.fullmatch(_NAME, listener):
         raise InvalidConfigError(name, f'must have a name of letters, digits, ".", "_" or "-" before :// in "{text}"')
     return Listener(listener, *parse_endpoint(name, found["address"]))
 

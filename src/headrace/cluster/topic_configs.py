@@ -31,12 +31,10 @@ COMPRESSION_TYPES: Final = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "pr
 CLEANUP_POLICIES: Final = ("compact", "delete")
 TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
-_REPLICA: Final = re.compile(r"[0-9]+:[0-9]+")
-
 
 def _check_throttled_replicas(name: str, text: str) -> None:
     items = split_list(text)
-    if items != ("*",) and not all(_REPLICA.fullmatch(item) for item in items):
+    if items != ("*",) and not all(re.fullmatch(r"[0-9]+:[0-9]+", item) for item in items):
         raise InvalidConfigError(name, f'must be * or items such as 0:1 (partition:broker), not "{text}"')
 
 
