@@ -1,7 +1,7 @@
 """definitions/*.wire -> src/headrace/protocol/messages/*.py
 
-`gen.py` writes what differs and removes modules that have no definition any more; `gen.py --check` changes nothing and fails if
-there would be anything to do. The output depends on the definitions alone.
+`gen.py` writes what differs and removes modules that have no definition any more; `gen.py --check` changes nothing and
+fails if there would be anything to do. The output depends on the definitions alone.
 """
 
 import argparse

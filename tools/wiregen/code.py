@@ -11,11 +11,12 @@ WIDTH: Final = 120
 
 
 class Code:
-    """Lines of one function or block."""
+    """Lines of one function or block; `margin` is the indentation that they will get on top of their own."""
 
-    def __init__(self, depth: int = 0) -> None:
+    def __init__(self, margin: int = 0) -> None:
         self.lines: list[str] = []
-        self.depth = depth
+        self.depth = 0
+        self._margin = margin
 
     def __call__(self, *lines: str) -> None:
         self.lines += ["    " * self.depth + line if line else "" for line in lines]
@@ -30,37 +31,42 @@ class Code:
     def call(self, opening: str, items: list[str], closing: str) -> None:
         """`opening item, item closing` on one line, or on several where one would be too long."""
         line = f"{opening}{', '.join(items)}{closing}"
-        if self.depth * 4 + len(line) <= WIDTH:
+        if self._fits(line):
             self(line)
             return
         self(opening)
         row = ""
         for item in items:
-            if row and (self.depth + 1) * 4 + len(row) + len(item) + 2 > WIDTH:
+            if row and not self._fits(f"    {row} {item},"):
                 self(f"    {row}")
                 row = ""
             row = f"{row} {item}," if row else f"{item},"
         self(f"    {row}", closing)
 
+    def _fits(self, line: str) -> bool:
+        return self._margin + self.depth * 4 + len(line) <= WIDTH
+
+    def refuse(self, condition: str, error: str) -> None:
+        """`if condition: raise error(...)`."""
+        with self.block(f"if {condition}:"):
+            function, _, arguments = error.partition("(")
+            self.call(f"raise {function}(", [arguments.removesuffix(")")], ")")
+
     def condition(self, keyword: str, terms: list[str]) -> None:
         """`keyword a or b:`, in parentheses with one term per line where that is too long."""
         line = f"{keyword} {' or '.join(terms)}:"
-        if self.depth * 4 + len(line) <= WIDTH:
+        if self._fits(line):
             self(line)
         else:
             self(f"{keyword} (", f"    {terms[0]}", *(f"    or {term}" for term in terms[1:]), "):")
 
     def targets(self, opening: str, names: list[str], closing: str) -> None:
-        """`opening a, b closing` for the targets of an assignment or a loop; in parentheses where that needs several lines."""
-        line = f"{opening}{', '.join(names)}{',' if len(names) == 1 else ''}{closing}"
-        if self.depth * 4 + len(line) <= WIDTH:
+        """`opening a, b closing` for the targets of an assignment or a loop, in parentheses where one line is short."""
+        line = f"{opening}{', '.join(names) if len(names) > 1 else f'({names[0]},)'}{closing}"
+        if self._fits(line):
             self(line)
         else:
             self.call(f"{opening}(", names, f"){closing}")
-
-
-def tuple_of(items: list[str]) -> str:
-    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
 def default_of(field: Field) -> str:
@@ -123,14 +129,12 @@ class Module:
         self.constants[name] = f'Struct(">{codes}").{method}'
         return name
 
-    def numbers(self, scalar: str, *, before: str = "", after: str = "", method: str) -> str:
-        """The table of shapes for an array of a fixed type."""
-        code = CODES[scalar][0]
-        verb = "read" if method == "unpack_from" else "write"
-        name = "_".join(part for part in (verb, before, f"{scalar}s", after) if part)
+    def numbers(self, verb: str, scalar: str, after: str = "") -> str:
+        """The table of shapes for an array of a fixed type: to `read` it and a byte `after` it, or to `write` it."""
+        name = f"{verb}_{scalar}s" + (f"_{after}" if after else "")
+        method = "unpack_from" if verb == "read" else "pack"
         self.use("Shapes")
-        around = "".join(f', {side}="{text}"' for side, text in (("before", before), ("after", after)) if text)
-        self.constants[name] = f'Shapes("{code}"{around}, method="{method}")'
+        self.constants[name] = f'Shapes("{CODES[scalar][0]}", "{after}", "{method}")'
         return name
 
     def default(self, field: Field) -> str:

@@ -1,12 +1,12 @@
 """Encoders: one straight-line function per layout, which returns the parts of one gathered write.
 
-A run of fixed fields is one `pack`, with the length or tag byte that follows folded in while it is a single byte. Rows are
-unpacked whole, which costs less than reading attribute by attribute. Values that do not fit are not looked for beforehand: what
-`pack` or `encode` raises is turned into an EncodeError by `blame`, which then searches for the field.
+A run of fixed fields is one `pack`, with the length or tag byte that follows folded in while it is a single byte. Rows
+are unpacked whole, which costs less than reading attribute by attribute. Values that do not fit are not looked for
+beforehand: what `pack` or `encode` raises is turned into an EncodeError by `blame`, which then searches for the field.
 """
 
 from wiregen.code import Code, Module
-from wiregen.layout import CODES, Layout, Slot, describe_versions
+from wiregen.layout import Layout, Slot, describe_versions
 from wiregen.model import NEVER, Field, Message, snake_case
 from wiregen.plan import Names, Place, Segment, Value, join, nothing, segments
 
@@ -36,14 +36,14 @@ class _Function:
     def __init__(self, module: Module, versions: str) -> None:
         self.module = module
         self.versions = versions
-        self.code = Code()
+        self.code = Code(margin=8)
 
     # --- structs
 
     def targets(self, place: Place) -> list[str]:
         """A local for each field of a row, for one unpacking."""
         names = place.locals()
-        if place.layout.has_unknown_tags:
+        if place.layout.struct.keeps_unknown_tags:
             names.append(place.names.local(place.path, "unknown_tags"))
         return names
 
@@ -102,24 +102,21 @@ class _Function:
         for field in layout.absent:
             if not field.is_ignorable:
                 self.module.use("absent")
-                self.refuse(
+                self.code.refuse(
                     self.differs(field, place.local(field)), f'absent("{place.path_of(field)}", "{self.versions}")'
                 )
-        if layout.has_unknown_tags and not layout.is_flexible:
+        if layout.struct.keeps_unknown_tags and not layout.is_flexible:
             self.module.use("absent")
             unknown = place.names.local(place.path, "unknown_tags")
-            self.refuse(unknown, f'absent("{join(place.path, "unknown_tags")}", "{self.versions}")')
+            self.code.refuse(unknown, f'absent("{join(place.path, "unknown_tags")}", "{self.versions}")')
         for slot in (*layout.slots, *layout.tagged):
             field, local = slot.field, place.local(slot.field)
             if field.nullable != NEVER and not slot.is_nullable:
                 self.module.use("null")
-                self.refuse(f"{local} is None", f'null("{place.path_of(field)}", "{self.versions}")')
+                self.code.refuse(f"{local} is None", f'null("{place.path_of(field)}", "{self.versions}")')
             if field.type == "uuid" and slot.is_fixed:
                 self.module.use("wrong_size")
-                self.refuse(f"len({local}) != 16", f'wrong_size({local}, "{place.path_of(field)}")')
-
-    def refuse(self, condition: str, error: str) -> None:
-        self.code(f"if {condition}:", f"    raise {error}")
+                self.code.refuse(f"len({local}) != 16", f'wrong_size({local}, "{place.path_of(field)}")')
 
     def differs(self, field: Field, local: str) -> str:
         """The condition that a value is not the field's default."""
@@ -219,9 +216,9 @@ class _Function:
             code(f"n = len({local})")
             if slot.field.type == "uuid":
                 self.module.use("wrong_sizes")
-                self.refuse(f"any(len(uuid) != 16 for uuid in {local})", f'wrong_sizes({local}, "{path}")')
+                self.code.refuse(f"any(len(uuid) != 16 for uuid in {local})", f'wrong_sizes({local}, "{path}")')
             self.add_counted(slot, values, path)
-            code(f"add({self.module.numbers(slot.field.type, method='pack')}[n](*{local}))")
+            code(f"add({self.module.numbers('write', slot.field.type)}[n](*{local}))")
         elif slot.field.is_array:
             code(f"n = len({local})")
             self.add_counted(slot, values, path)
@@ -315,9 +312,10 @@ def emit_tag_writer(module: Module, place: Place, versions: str) -> str:
             code(f'known.append(({slot.field.tag}, b"".join(parts)))')
     code(f"return tag_section({unknown}, tuple(known))")
     whole = Code()
-    parameters = ", ".join(f"{inside.local(slot.field)}: Any" for slot in layout.tagged)
-    with whole.block(f"def {name}({parameters}, {unknown}: UnknownTags) -> bytes:"):
-        whole(f'"""The tagged fields of {layout.struct.name} that differ from their defaults, and the unknown ones."""')
-        whole(*code.lines)
+    parameters = [f"{inside.local(slot.field)}: Any" for slot in layout.tagged]
+    whole.call(f"def {name}(", [*parameters, f"{unknown}: UnknownTags"], ") -> bytes:")
+    whole.depth += 1
+    whole(f'"""The tagged fields of {layout.struct.name} that differ from their defaults, and the unknown ones."""')
+    whole(*code.lines)
     module.add_function(whole)
     return name

@@ -77,13 +77,6 @@ class Layout:
         """Every row is as long as every other, as long as no row has tagged fields."""
         return all(slot.is_fixed for slot in self.slots)
 
-    @property
-    def has_unknown_tags(self) -> bool:
-        return self.struct.keeps_unknown_tags
-
-    def slot(self, field: Field) -> Slot | None:
-        return next((slot for slot in (*self.slots, *self.tagged) if slot.field == field), None)
-
 
 def resolve(message: Message, version: int) -> Layout:
     return _resolve(message.body, version, is_flexible=version in message.flexible)
@@ -105,7 +98,8 @@ def _resolve(struct: Struct, version: int, *, is_flexible: bool) -> Layout:
         )
         if field.is_array and slot.row and slot.row.minimal_size == 0:
             raise DefinitionError(
-                f"{struct.name}.{field.name}: a row of no bytes in version {version}; a count could not be checked against the frame"
+                f"{struct.name}.{field.name}: a row of no bytes in version {version}; "
+                "its count could not be checked against the frame"
             )
         if field.tag is None:
             slots.append(slot)

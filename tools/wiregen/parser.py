@@ -1,7 +1,7 @@
 """The definition language to the model; definitions/README.md describes it.
 
-Lines are first made into a tree by their indentation, then each tree is read top down. Struct names are resolved last, since a
-field may name a `struct` that stands further below.
+Lines are first made into a tree by their indentation, then each tree is read top down. A field may name a `struct` that
+stands further below: it is read when it is first asked for.
 """
 
 import keyword
@@ -55,8 +55,9 @@ class _File:
         self.path = path
         text = path.read_text()
         self.about = self._read_about(text)
-        self.lines = self._read_tree(text)
-        self.shared: dict[str, _Line] = {}
+        lines = self._read_tree(text)
+        self._lines = iter(lines)
+        self.shared = {line.text.removeprefix("struct "): line for line in lines if line.text.startswith("struct ")}
         self.structs: dict[str, Struct] = {}
         self.named_at: dict[str, int] = {}
         self.is_flexible = False  # the message being read has flexible versions
@@ -135,6 +136,8 @@ class _File:
         if type_name not in self.structs:
             if type_name not in self.shared:
                 self.fail(line, f"no struct {type_name} in this file")
+            if type_name in self.named_at:
+                self.fail(line, f"{type_name} would contain itself")
             shared = self.shared[type_name]
             self.name_struct(shared, type_name, shared.children)
         struct = self.structs[type_name]
@@ -165,11 +168,30 @@ class _File:
         if not fits:
             self.fail(line, f"{field.default} cannot be the default here")
 
-    def read_valid(self, line: _Line) -> re.Match[str]:
-        match = _VERSIONS.fullmatch(line.text.removeprefix("key ").removeprefix("value "))
-        if not match:
-            self.fail(line, "versions A-B, flexible C+ is expected here")
-        return match
+    # --- blocks
+
+    def next_line(self) -> _Line | None:
+        return next(self._lines, None)
+
+    def expect(self, what: str) -> _Line:
+        line = self.next_line()
+        if line is None:
+            raise DefinitionError(f"{self.path.name}: {what} expected at the end")
+        return line
+
+    def read_valid(self, prefix: str = "") -> tuple[_Line, Versions, Versions, int | None]:
+        """The line that says which versions there are, which are flexible, and which is unstable."""
+        what = f"{prefix}versions A-B, flexible C+ is"
+        line = self.expect(what)
+        match = _VERSIONS.fullmatch(line.text.removeprefix(prefix))
+        if not match or not line.text.startswith(prefix):
+            self.fail(line, f"{what} expected here")
+        unstable = int(match["unstable"]) if match["unstable"] else None
+        return line, read_versions(match["valid"]), read_versions(match["flexible"]), unstable
+
+    def read_body(self, line: _Line, name: str, flexible: Versions) -> Struct:
+        self.is_flexible = flexible != NEVER
+        return self.name_struct(line, name, line.children)
 
 
 def read_versions(text: str | None) -> Versions:
@@ -184,36 +206,26 @@ def read_versions(text: str | None) -> Versions:
 def parse(path: Path) -> Definition:
     """Read one definition file. Raises DefinitionError with file and line."""
     file = _File(path)
-    file.shared = {line.text.split(" ")[1]: line for line in file.lines if line.text.startswith("struct ")}
     messages: list[Message] = []
     records: list[RecordType] = []
     removed: list[Api] = []
     api: Api | None = None
-    lines = iter(file.lines)
-    for line in lines:
-        kind, name, *number = line.text.split(" ")
-        match kind, number:
-            case "struct", []:
+    while line := file.next_line():
+        match line.text.split(" "):
+            case ["struct", _]:
                 continue
-            case "api", [key] if api is None:
-                api = _read_api(file, name, int(key), next(lines), next(lines))
-                file.is_flexible = api.flexible != NEVER
-                for side in ("request", "response"):
-                    section = next(lines)
-                    if section.text != side:
-                        file.fail(section, f"the {side} is expected here")
-                    body = file.name_struct(section, f"{name}{side.title()}", section.children)
-                    messages.append(Message(body, api.versions, api.flexible, side))
-            case "record", [type_id]:
-                messages.append(_read_message(file, name, next(lines)))
-                records.append(RecordType(name, int(type_id), is_pair=False))
-            case "pair", [type_id]:
-                messages.append(_read_message(file, f"{name}Key", next(lines)))
-                messages.append(_read_message(file, f"{name}Value", next(lines)))
-                records.append(RecordType(name, int(type_id), is_pair=True))
-            case (("data" | "header"), []):
-                messages.append(_read_message(file, name, next(lines)))
-            case "removed", [key]:
+            case ["api", name, key] if api is None and key.isdigit():
+                api = _read_api(file, name, int(key))
+                messages += [_read_side(file, api, side) for side in ("request", "response")]
+            case ["record", name, number] if number.isdigit():
+                messages.append(_read_message(file, name))
+                records.append(RecordType(name, int(number), is_pair=False))
+            case ["pair", name, number] if number.isdigit():
+                messages += [_read_message(file, f"{name}Key", "key "), _read_message(file, f"{name}Value", "value ")]
+                records.append(RecordType(name, int(number), is_pair=True))
+            case ["data" | "header", name]:
+                messages.append(_read_message(file, name))
+            case ["removed", name, key] if key.isdigit():
                 removed.append(Api(name, int(key), NEVER, NEVER, None, ()))
             case _:
                 file.fail(line, "a block starts with api, record, pair, data, header, struct or removed")
@@ -223,21 +235,27 @@ def parse(path: Path) -> Definition:
     return Definition(path.stem, file.about, tuple(messages), api, tuple(records), tuple(removed))
 
 
-def _read_api(file: _File, name: str, key: int, versions: _Line, listeners: _Line) -> Api:
-    match = file.read_valid(versions)
+def _read_api(file: _File, name: str, key: int) -> Api:
+    line, valid, flexible, unstable = file.read_valid()
+    listeners = file.expect("listeners broker, listeners controller or both are")
     word, *names = listeners.text.split(" ")
     if word != "listeners" or not names or not _LISTENERS.issuperset(names):
         file.fail(listeners, "listeners broker, listeners controller or both are expected here")
-    unstable = int(match["unstable"]) if match["unstable"] else None
-    valid = read_versions(match["valid"])
     if unstable not in (None, valid.last):
-        file.fail(versions, "only the latest version can be unstable")
-    return Api(name, key, valid, read_versions(match["flexible"]), unstable, tuple(names))
+        file.fail(line, "only the latest version can be unstable")
+    return Api(name, key, valid, flexible, unstable, tuple(names))
 
 
-def _read_message(file: _File, name: str, line: _Line) -> Message:
-    match = file.read_valid(line)
-    flexible = read_versions(match["flexible"])
-    file.is_flexible = flexible != NEVER
-    body = file.name_struct(line, name, line.children)
-    return Message(body, read_versions(match["valid"]), flexible, snake_case(name))
+def _read_side(file: _File, api: Api, side: str) -> Message:
+    line = file.expect(f"the {side} is")
+    if line.text != side:
+        file.fail(line, f"the {side} is expected here")
+    body = file.read_body(line, f"{api.name}{side.title()}", api.flexible)
+    return Message(body, api.versions, api.flexible, side)
+
+
+def _read_message(file: _File, name: str, prefix: str = "") -> Message:
+    line, valid, flexible, unstable = file.read_valid(prefix)
+    if unstable is not None:
+        file.fail(line, "only the latest version of an API can be unstable")
+    return Message(file.read_body(line, name, flexible), valid, flexible, snake_case(name))

@@ -1,8 +1,8 @@
 """A layout as a sequence of segments: a run of fixed fields, then at most one thing of variable size.
 
-A run is one `unpack_from` or one `pack`; the length, count or tag byte of what follows is its last value. Structs that cannot
-be null have no bytes of their own, so their fields join the run. Rows of arrays and structs that may be null are planned on
-their own, by whoever emits the loop or the condition around them.
+A run is one `unpack_from` or one `pack`; the length, count or tag byte of what follows is its last value. Structs that
+cannot be null have no bytes of their own, so their fields join the run. Rows of arrays and structs that may be null are
+planned on their own, by whoever emits the loop or the condition around them.
 """
 
 import keyword
@@ -14,9 +14,12 @@ from wiregen.layout import CODES, Layout, Slot
 from wiregen.model import Field
 
 # Names that generated functions use for themselves, and built-ins they call; a field of this name gets an underscore.
-RESERVED: Final = frozenset(
-    "buffer view p q end stop n t at tag tags unknown previous parts add body head message error known section text uuid len any range bytes new".split()
-)
+# fmt: off
+RESERVED: Final = frozenset({
+    "add", "any", "at", "body", "buffer", "bytes", "end", "error", "known", "len", "message", "n", "new", "p",
+    "parts", "q", "range", "stop", "t", "tag", "tags", "text", "unknown", "uuid", "view",
+})
+# fmt: on
 
 
 class Names:

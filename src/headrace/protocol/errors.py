@@ -1,6 +1,7 @@
-"""What can be wrong with bytes: one exception for messages, one for record batches, and one for values that cannot become bytes.
+"""What can be wrong with bytes: one exception for messages, one for record batches. And one for values that have none.
 
-The first two say where, and are not raised for a bug of ours: a caller turns them into an error code or closes the connection.
+The first two say where, and are not raised for a bug of ours: a caller turns them into an error code or closes the
+connection.
 """
 
 
@@ -19,7 +20,7 @@ class DecodeError(ProtocolError):
 
 
 class EncodeError(ValueError):
-    """A value that the wire, or this version of it, cannot carry; `field` names the field, as in `topics.partitions.index`."""
+    """A value that the wire, or this version of it, cannot carry; `field` is a path like `topics.partitions.index`."""
 
     def __init__(self, reason: str, *, field: str) -> None:
         super().__init__(f"{reason} in field {field!r}")

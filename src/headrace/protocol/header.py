@@ -1,9 +1,9 @@
 """What stands before every request and response.
 
-Which header version a message has follows from its API and version: flexible versions have tagged fields in the header as well.
-Two exceptions are part of the protocol. The client id keeps its old two-byte length in every version, so that a broker can
-read it before it knows anything else. Responses of ApiVersions have the oldest header in every version, so that a client can
-read the answer to a version that the broker did not know.
+Which header version a message has follows from its API and version: flexible versions have tagged fields in the header,
+too. Two exceptions are part of the protocol. The client id keeps its old two-byte length in every version, so that a
+broker can read it before it knows anything else. Responses of ApiVersions have the oldest header in every version, so
+that a client can read the answer to a version that the broker did not know.
 
 The generated decoders demand that a message fills its bytes; a header is followed by the body. So these are by hand.
 """
@@ -39,7 +39,12 @@ def response_header_version(api_key: int, api_version: int) -> int:
     return 1 if api_version >= _FLEXIBLE_SINCE.get(api_key, _NEVER) and api_key != API_VERSIONS_KEY else 0
 
 
-def read_request_header(buffer: Buffer, view: memoryview, position: int, end: int) -> tuple[RequestHeader, int]:
+def read_request_header(
+    buffer: Buffer,
+    view: memoryview,  # noqa: ARG001 - called like every decoder
+    position: int,
+    end: int,
+) -> tuple[RequestHeader, int]:
     """The header of a request and the position of its body. Raises DecodeError."""
     p = position + 10
     if p > end:
@@ -81,7 +86,7 @@ def write_request_header(header: RequestHeader) -> bytes:
 
 
 def read_response_header(buffer: Buffer, position: int, end: int, header_version: int) -> tuple[ResponseHeader, int]:
-    """The header of a response and the position of its body; the version by `response_header_version`. Raises DecodeError."""
+    """The header of a response, its version as `response_header_version` says, and the position of the body."""
     p = position + 4 + header_version
     if p > end:
         raise cut("", "correlation_id:4 tags:1" if header_version else "correlation_id:4", position, end)

@@ -1,7 +1,7 @@
 """What the generated codecs share: varints, tagged fields, arrays of numbers, and the words for what is wrong.
 
-Generated code is straight-line: it reads runs of fixed fields in one `unpack_from` and treats one-byte varints in place. What
-is rare comes here: longer varints, tagged fields, errors. A function that returns an exception is called as
+Generated code is straight-line: it reads runs of fixed fields in one `unpack_from` and treats one-byte varints in
+place. What is rare comes here: longer varints, tagged fields, errors. A function that returns an exception is called as
 `raise cut(...)`, so that the hot path pays one comparison and nothing else.
 """
 
@@ -23,21 +23,22 @@ class _New(Protocol):
 
 
 # A row from a complete tuple: half the cost of calling the NamedTuple, which would bind keywords and defaults first.
-new: Final = cast(_New, tuple.__new__)
+new: Final = cast("_New", tuple.__new__)
 
 
 class Shapes(dict[int, Callable[..., Any]]):
-    """`pack` or `unpack_from` of n numbers of one kind between two fixed parts, by n; common sizes are compiled once."""
+    """`pack` or `unpack_from` of n numbers of one kind, by n, with what stands behind them; small ones are kept."""
 
-    def __init__(self, code: str, *, before: str = "", after: str = "", method: str) -> None:
+    def __init__(self, code: str, after: str, method: str) -> None:
         super().__init__()
-        self._format = (before, code, after)
+        self._code = code
+        self._after = after
         self._method = method
 
     def __missing__(self, count: int) -> Callable[..., Any]:
-        before, code, after = self._format
+        code = self._code
         numbers = code * count if code[0].isdigit() else f"{count}{code}"
-        shape = cast(Callable[..., Any], getattr(Struct(f">{before}{numbers}{after}"), self._method))
+        shape = cast("Callable[..., Any]", getattr(Struct(f">{numbers}{self._after}"), self._method))
         if count < _CACHED_SHAPES:
             self[count] = shape
         return shape
@@ -111,7 +112,7 @@ def _read_uvarint(buffer: Buffer, p: int, end: int, field: str) -> tuple[int, in
 
 
 def cut(path: str, run: str, p: int, end: int, n: int = 0) -> DecodeError:
-    """A run of fields does not fit before `end`. `run` is `name:size ...`; the size `n` stands for the length just read."""
+    """A run of fields does not fit before `end`. `run` is `name:size ...`, where size `n` is the length just read."""
     for item in run.split(" "):
         name, _, text = item.partition(":")
         field = f"{path}.{name}" if path else name

@@ -1,7 +1,8 @@
 """The vocabulary of the generated messages: scalar types as they stand on the wire, and what a codec is.
 
-A message is a NamedTuple. Its annotations name the wire type (`Int16`, `Uuid`), which is a plain `int` or `bytes` to Python and
-to the type checker; the range behind the name is read only when a value could not be encoded, to say which one it was.
+A message is a NamedTuple. Its annotations name the wire type (`Int16`, `Uuid`), which is a plain `int` or `bytes` to
+Python and to the type checker; the range behind the name is read only when a value could not be encoded, to say which
+one it was.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -32,27 +33,27 @@ Uuid: TypeAlias = Annotated[bytes, ByteCount(16)]
 
 ZERO_UUID: Final = bytes(16)
 
-# Record batches: a memoryview into the frame when decoded; to encode, anything with a length, also a slice of a log file
-# that never enters this process. One name for both ways, so the checker must take it as it comes.
+# Record batches: a memoryview into the frame when decoded; to encode, anything with a length, also a slice of a log
+# file that never enters this process. One name for both ways, so the checker must take it as it comes.
 Records: TypeAlias = Any
 
-# What an encoder returns a list of: bytes, except where a message carries records, which are passed through as they are.
+# What an encoder returns a list of: bytes, except where a message carries records, which pass through as they are.
 Part: TypeAlias = Any
 
-# Tagged fields that this version of the protocol does not know, in ascending order: kept, and sent on when encoded again.
+# Tagged fields that the definitions do not know, in ascending order: kept, and sent on when encoded again.
 UnknownTags: TypeAlias = tuple[tuple[int, bytes], ...]
 
-# `bytes` and `bytearray` are indexed faster than a memoryview, which in turn is sliced without a copy: decoders take both
-# faces of one receive buffer.
+# `bytes` and `bytearray` are indexed faster than a memoryview, which in turn is sliced without a copy: decoders take
+# both faces of one receive buffer.
 Buffer: TypeAlias = bytes | bytearray
 
 Message = TypeVar("Message")
 
-# decoder(buffer, view, position, end): the message that fills position..end exactly. `view` is a memoryview of `buffer`;
-# bytes from `end` on belong to the next frame and are not looked at. Raises DecodeError and nothing else.
+# decoder(buffer, view, position, end): the message that fills position..end exactly. `view` is a memoryview of
+# `buffer`; bytes from `end` on belong to the next frame and are not looked at. Raises DecodeError and nothing else.
 Decoder: TypeAlias = Callable[[Buffer, memoryview, int, int], Message]
 
-# encoder(message): the bytes in parts, for one gathered write. Raises EncodeError for a value that the version cannot carry.
+# encoder(message): the bytes in parts, for one gathered write. Raises EncodeError for a value that does not fit.
 Encoder: TypeAlias = Callable[[Message], list[Part]]
 
 

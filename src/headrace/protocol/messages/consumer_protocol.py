@@ -24,11 +24,11 @@ from headrace.protocol.types import Buffer, Decoder, Encoder, Int32, Part
 read_h = Struct(">h").unpack_from
 read_i = Struct(">i").unpack_from
 read_ih = Struct(">ih").unpack_from
-read_int32s = Shapes("i", method="unpack_from")
+read_int32s = Shapes("i", "", "unpack_from")
 write_h = Struct(">h").pack
 write_i = Struct(">i").pack
 write_ih = Struct(">ih").pack
-write_int32s = Shapes("i", method="pack")
+write_int32s = Shapes("i", "", "pack")
 
 
 class TopicPartition(NamedTuple):

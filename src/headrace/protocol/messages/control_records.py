@@ -152,7 +152,7 @@ def _encode_control_record_type_schema_0(message: ControlRecordTypeSchema) -> li
     parts: list[Part] = []
     add = parts.append
     try:
-        type, = message
+        (type,) = message
         add(write_h(type))
     except UNENCODABLE as error:
         raise blame(message, error)
@@ -175,7 +175,7 @@ def _encode_end_txn_marker_0(message: EndTxnMarker) -> list[Part]:
     parts: list[Part] = []
     add = parts.append
     try:
-        coordinator_epoch, = message
+        (coordinator_epoch,) = message
         add(write_i(coordinator_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
@@ -267,7 +267,9 @@ def _encode_leader_change_message_0(message: LeaderChangeMessage) -> list[Part]:
                 add(write_ix(voter_id))
         n = len(granting_voters)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags in granting_voters:
+        for (
+            granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
+        ) in granting_voters:
             if granting_voters_voter_directory_id != ZERO_UUID:
                 raise absent("granting_voters.voter_directory_id", "version 0")
             if granting_voters_unknown_tags:
@@ -365,7 +367,9 @@ def _encode_leader_change_message_1(message: LeaderChangeMessage) -> list[Part]:
                 add(write_i16sx(voter_id, voter_directory_id))
         n = len(granting_voters)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags in granting_voters:
+        for (
+            granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
+        ) in granting_voters:
             if len(granting_voters_voter_directory_id) != 16:
                 raise wrong_size(granting_voters_voter_directory_id, "granting_voters.voter_directory_id")
             if granting_voters_unknown_tags:
@@ -523,7 +527,9 @@ def _decode_voters_record_0(buffer: Buffer, view: memoryview, p: int, end: int) 
                     tags, p = read_tags(buffer, p, end, t, "voters.endpoints")
                 endpoints.append(new(Endpoint, (name, host, port, tags)))
             if end - p < 5:
-                raise cut("voters", "kraft_version_feature.min_supported_version:2 kraft_version_feature.max_supported_version:2 kraft_version_feature.tags:1", p, end)
+                raise cut(
+                    "voters", "kraft_version_feature.min_supported_version:2 kraft_version_feature.max_supported_version:2 kraft_version_feature.tags:1", p, end,
+                )
             min_supported_version, max_supported_version, t = read_hhB(buffer, p)
             p += 5
             tags = ()
@@ -586,7 +592,9 @@ def _encode_voters_record_0(message: VotersRecord) -> list[Part]:
                     add(write_Hx(port))
             min_supported_version, max_supported_version, kraft_version_feature_unknown_tags = kraft_version_feature
             if kraft_version_feature_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(kraft_version_feature_unknown_tags))
+                add(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(kraft_version_feature_unknown_tags))
             else:
                 add(write_hhx(min_supported_version, max_supported_version))
             add(tag_section(voters_unknown_tags) if voters_unknown_tags else b"\0")

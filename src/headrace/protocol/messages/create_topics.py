@@ -38,8 +38,8 @@ read_iB = Struct(">iB").unpack_from
 read_ihB = Struct(">ihB").unpack_from
 read_ihi = Struct(">ihi").unpack_from
 read_ii = Struct(">ii").unpack_from
-read_int32s = Shapes("i", method="unpack_from")
-read_int32s_B = Shapes("i", after="B", method="unpack_from")
+read_int32s = Shapes("i", "", "unpack_from")
+read_int32s_B = Shapes("i", "B", "unpack_from")
 read_it = Struct(">i?").unpack_from
 read_itB = Struct(">i?B").unpack_from
 read_tbtB = Struct(">?b?B").unpack_from
@@ -57,7 +57,7 @@ write_ihB = Struct(">ihB").pack
 write_ihi = Struct(">ihi").pack
 write_ihx = Struct(">ihx").pack
 write_ii = Struct(">ii").pack
-write_int32s = Shapes("i", method="pack")
+write_int32s = Shapes("i", "", "pack")
 write_it = Struct(">i?").pack
 write_itx = Struct(">i?x").pack
 write_tbt = Struct(">?b?").pack
@@ -466,8 +466,8 @@ def _encode_response_2(message: CreateTopicsResponse) -> list[Part]:
         n = len(topics)
         add(write_ii(throttle_time_ms, n))
         for (
-            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor, configs,
-            topics_unknown_tags,
+            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
+            configs, topics_unknown_tags,
         ) in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-4")
@@ -542,7 +542,9 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             if n:
                 q = p + n - 1
                 if q + 7 > end:
-                    raise cut("topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, n - 1)
+                    raise cut(
+                        "topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, n - 1,
+                    )
                 at = "topics.error_message"
                 error_message: str | None = buffer[p:q].decode()
             else:
@@ -579,7 +581,9 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
                     if n:
                         q = p + n - 1
                         if q + 4 > end:
-                            raise cut("topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, n - 1)
+                            raise cut(
+                                "topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, n - 1,
+                            )
                         at = "topics.configs.value"
                         value: str | None = buffer[p:q].decode()
                     else:
@@ -644,8 +648,8 @@ def _encode_response_5(message: CreateTopicsResponse) -> list[Part]:
         else:
             add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
-            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor, configs,
-            topics_unknown_tags,
+            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
+            configs, topics_unknown_tags,
         ) in topics:
             body = name.encode()
             n = len(body)
@@ -750,7 +754,9 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             if n:
                 q = p + n - 1
                 if q + 7 > end:
-                    raise cut("topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, n - 1)
+                    raise cut(
+                        "topics", "error_message:n num_partitions:4 replication_factor:2 configs:1", p, end, n - 1,
+                    )
                 at = "topics.error_message"
                 error_message: str | None = buffer[p:q].decode()
             else:
@@ -787,7 +793,9 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
                     if n:
                         q = p + n - 1
                         if q + 4 > end:
-                            raise cut("topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, n - 1)
+                            raise cut(
+                                "topics.configs", "value:n read_only:1 config_source:1 is_sensitive:1 tags:1", p, end, n - 1,
+                            )
                         at = "topics.configs.value"
                         value: str | None = buffer[p:q].decode()
                     else:
@@ -812,8 +820,8 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             else:
                 topic_config_error_code, tags = 0, ()
             topics.append(new(CreatableTopicResult, (
-                name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor, configs,
-                tags,
+                name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
+                configs, tags,
             )))
         if p >= end:
             raise cut("", "tags:1", p, end)
@@ -852,8 +860,8 @@ def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
         else:
             add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
-            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor, configs,
-            topics_unknown_tags,
+            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
+            configs, topics_unknown_tags,
         ) in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")

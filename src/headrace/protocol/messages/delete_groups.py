@@ -123,10 +123,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups_names")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "groups_names:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "groups_names:n", p, end, n - 1)
             at = "groups_names"
             groups_names.append(buffer[p:q].decode())
             p = q

@@ -255,7 +255,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             p = q + 2
             q = p + n
             if n < 0 or q + 26 > end:
-                raise cut("tokens", "principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:2", p, end, n)
+                raise cut(
+                    "tokens", "principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:2", p, end, n,
+                )
             at = "tokens.principal_name"
             principal_name = buffer[p:q].decode()
             issue_timestamp, expiry_timestamp, max_timestamp, n = read_qqqh(buffer, q)
@@ -294,10 +296,12 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 at = "tokens.renewers.principal_name"
                 renewers_principal_name = buffer[p:q].decode()
                 p = q
-                renewers.append(new(DescribedDelegationTokenRenewer, (renewers_principal_type, renewers_principal_name, ())))
+                renewers.append(new(DescribedDelegationTokenRenewer, (
+                    renewers_principal_type, renewers_principal_name, (),
+                )))
             tokens.append(new(DescribedDelegationToken, (
-                principal_type, principal_name, "", "", issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac,
-                renewers, (),
+                principal_type, principal_name, "", "", issue_timestamp, expiry_timestamp, max_timestamp, token_id,
+                hmac, renewers, (),
             )))
         if end - p < 4:
             raise cut("", "throttle_time_ms:4", p, end)
@@ -321,8 +325,8 @@ def _encode_response_1(message: DescribeDelegationTokenResponse) -> list[Part]:
         n = len(tokens)
         add(write_hi(error_code, n))
         for (
-            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name, issue_timestamp,
-            expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
+            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+            issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
         ) in tokens:
             if token_requester_principal_type != "":
                 raise absent("tokens.token_requester_principal_type", "version 1")
@@ -396,7 +400,9 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 n, p = text_rest(buffer, p, end, n, "tokens.principal_name")
             q = p + n - 1
             if not n or q + 25 > end:
-                raise cut("tokens", "principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n - 1)
+                raise cut(
+                    "tokens", "principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n - 1,
+                )
             at = "tokens.principal_name"
             principal_name = buffer[p:q].decode()
             issue_timestamp, expiry_timestamp, max_timestamp, n = read_qqqB(buffer, q)
@@ -450,7 +456,9 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "tokens.renewers")
-                renewers.append(new(DescribedDelegationTokenRenewer, (renewers_principal_type, renewers_principal_name, tags)))
+                renewers.append(new(DescribedDelegationTokenRenewer, (
+                    renewers_principal_type, renewers_principal_name, tags,
+                )))
             if p >= end:
                 raise cut("tokens", "tags:1", p, end)
             t = buffer[p]
@@ -459,8 +467,8 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "tokens")
             tokens.append(new(DescribedDelegationToken, (
-                principal_type, principal_name, "", "", issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac,
-                renewers, tags,
+                principal_type, principal_name, "", "", issue_timestamp, expiry_timestamp, max_timestamp, token_id,
+                hmac, renewers, tags,
             )))
         if end - p < 5:
             raise cut("", "throttle_time_ms:4 tags:1", p, end)
@@ -488,8 +496,8 @@ def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
         else:
             add(write_h(error_code) + uvarint(n + 1))
         for (
-            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name, issue_timestamp,
-            expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
+            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+            issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
         ) in tokens:
             if token_requester_principal_type != "":
                 raise absent("tokens.token_requester_principal_type", "version 2")
@@ -585,7 +593,9 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 n, p = text_rest(buffer, p, end, n, "tokens.token_requester_principal_name")
             q = p + n - 1
             if not n or q + 25 > end:
-                raise cut("tokens", "token_requester_principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n - 1)
+                raise cut(
+                    "tokens", "token_requester_principal_name:n issue_timestamp:8 expiry_timestamp:8 max_timestamp:8 token_id:1", p, end, n - 1,
+                )
             at = "tokens.token_requester_principal_name"
             token_requester_principal_name = buffer[p:q].decode()
             issue_timestamp, expiry_timestamp, max_timestamp, n = read_qqqB(buffer, q)
@@ -639,7 +649,9 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 tags = ()
                 if t:
                     tags, p = read_tags(buffer, p, end, t, "tokens.renewers")
-                renewers.append(new(DescribedDelegationTokenRenewer, (renewers_principal_type, renewers_principal_name, tags)))
+                renewers.append(new(DescribedDelegationTokenRenewer, (
+                    renewers_principal_type, renewers_principal_name, tags,
+                )))
             if p >= end:
                 raise cut("tokens", "tags:1", p, end)
             t = buffer[p]
@@ -648,8 +660,8 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "tokens")
             tokens.append(new(DescribedDelegationToken, (
-                principal_type, principal_name, token_requester_principal_type, token_requester_principal_name, issue_timestamp,
-                expiry_timestamp, max_timestamp, token_id, hmac, renewers, tags,
+                principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+                issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tags,
             )))
         if end - p < 5:
             raise cut("", "throttle_time_ms:4 tags:1", p, end)
@@ -677,8 +689,8 @@ def _encode_response_3(message: DescribeDelegationTokenResponse) -> list[Part]:
         else:
             add(write_h(error_code) + uvarint(n + 1))
         for (
-            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name, issue_timestamp,
-            expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
+            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+            issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
         ) in tokens:
             body = principal_type.encode()
             n = len(body)

@@ -204,10 +204,9 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "groups")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "groups:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "groups:n", p, end, n - 1)
             at = "groups"
             groups.append(buffer[p:q].decode())
             p = q
@@ -354,8 +353,8 @@ def _encode_response_0(message: DescribeGroupsResponse) -> list[Part]:
         n = len(groups)
         add(write_i(n))
         for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-            groups_unknown_tags,
+            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+            authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is not None:
                 raise absent("groups.error_message", "version 0")
@@ -382,7 +381,8 @@ def _encode_response_0(message: DescribeGroupsResponse) -> list[Part]:
             n = len(members)
             add(write_i(n))
             for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, members_unknown_tags,
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                members_unknown_tags,
             ) in members:
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "version 0")
@@ -516,8 +516,8 @@ def _encode_response_1(message: DescribeGroupsResponse) -> list[Part]:
         n = len(groups)
         add(write_ii(throttle_time_ms, n))
         for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-            groups_unknown_tags,
+            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+            authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is not None:
                 raise absent("groups.error_message", "versions 1-2")
@@ -544,7 +544,8 @@ def _encode_response_1(message: DescribeGroupsResponse) -> list[Part]:
             n = len(members)
             add(write_i(n))
             for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, members_unknown_tags,
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                members_unknown_tags,
             ) in members:
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "versions 1-2")
@@ -662,7 +663,8 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             (authorized_operations,) = read_i(buffer, p)
             p += 4
             groups.append(new(DescribedGroup, (
-                error_code, None, group_id, group_state, protocol_type, protocol_data, members, authorized_operations, (),
+                error_code, None, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
+                (),
             )))
         if p != end:
             raise not_at_end("DescribeGroupsResponse", p, end)
@@ -682,8 +684,8 @@ def _encode_response_3(message: DescribeGroupsResponse) -> list[Part]:
         n = len(groups)
         add(write_ii(throttle_time_ms, n))
         for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-            groups_unknown_tags,
+            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+            authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is not None:
                 raise absent("groups.error_message", "version 3")
@@ -708,7 +710,8 @@ def _encode_response_3(message: DescribeGroupsResponse) -> list[Part]:
             n = len(members)
             add(write_i(n))
             for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, members_unknown_tags,
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                members_unknown_tags,
             ) in members:
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "version 3")
@@ -842,7 +845,8 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             (authorized_operations,) = read_i(buffer, p)
             p += 4
             groups.append(new(DescribedGroup, (
-                error_code, None, group_id, group_state, protocol_type, protocol_data, members, authorized_operations, (),
+                error_code, None, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
+                (),
             )))
         if p != end:
             raise not_at_end("DescribeGroupsResponse", p, end)
@@ -862,8 +866,8 @@ def _encode_response_4(message: DescribeGroupsResponse) -> list[Part]:
         n = len(groups)
         add(write_ii(throttle_time_ms, n))
         for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-            groups_unknown_tags,
+            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+            authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is not None:
                 raise absent("groups.error_message", "version 4")
@@ -888,7 +892,8 @@ def _encode_response_4(message: DescribeGroupsResponse) -> list[Part]:
             n = len(members)
             add(write_i(n))
             for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, members_unknown_tags,
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                members_unknown_tags,
             ) in members:
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "version 4")
@@ -1061,7 +1066,8 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(DescribedGroup, (
-                error_code, None, group_id, group_state, protocol_type, protocol_data, members, authorized_operations, tags,
+                error_code, None, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
+                tags,
             )))
         if p >= end:
             raise cut("", "tags:1", p, end)
@@ -1089,8 +1095,8 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
         else:
             add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-            groups_unknown_tags,
+            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+            authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is not None:
                 raise absent("groups.error_message", "version 5")
@@ -1116,7 +1122,8 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
             n = len(members)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, members_unknown_tags,
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                members_unknown_tags,
             ) in members:
                 body = member_id.encode()
                 n = len(body)
@@ -1307,8 +1314,8 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "groups")
             groups.append(new(DescribedGroup, (
-                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-                tags,
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, tags,
             )))
         if p >= end:
             raise cut("", "tags:1", p, end)
@@ -1336,8 +1343,8 @@ def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
         else:
             add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members, authorized_operations,
-            groups_unknown_tags,
+            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+            authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is None:
                 add(write_hx(error_code))
@@ -1368,7 +1375,8 @@ def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
             n = len(members)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment, members_unknown_tags,
+                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                members_unknown_tags,
             ) in members:
                 body = member_id.encode()
                 n = len(body)

@@ -27,13 +27,13 @@ from headrace.protocol.types import Buffer, Decoder, Encoder, Int16, Int32, Int6
 
 read_hB = Struct(">hB").unpack_from
 read_iB = Struct(">iB").unpack_from
-read_int32s_B = Shapes("i", after="B", method="unpack_from")
+read_int32s_B = Shapes("i", "B", "unpack_from")
 read_iqqhB = Struct(">iqqhB").unpack_from
 write_h = Struct(">h").pack
 write_hB = Struct(">hB").pack
 write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
-write_int32s = Shapes("i", method="pack")
+write_int32s = Shapes("i", "", "pack")
 write_iqqh = Struct(">iqqh").pack
 write_iqqhB = Struct(">iqqhB").pack
 
@@ -88,10 +88,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "transactional_ids")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "transactional_ids:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "transactional_ids:n", p, end, n - 1)
             at = "transactional_ids"
             transactional_ids.append(buffer[p:q].decode())
             p = q
@@ -160,7 +159,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 n, p = text_rest(buffer, p, end, n, "transaction_states.transaction_state")
             q = p + n - 1
             if not n or q + 23 > end:
-                raise cut("transaction_states", "transaction_state:n transaction_timeout_ms:4 transaction_start_time_ms:8 producer_id:8 producer_epoch:2 topics:1", p, end, n - 1)
+                raise cut(
+                    "transaction_states", "transaction_state:n transaction_timeout_ms:4 transaction_start_time_ms:8 producer_id:8 producer_epoch:2 topics:1", p, end, n - 1,
+                )
             at = "transaction_states.transaction_state"
             transaction_state = buffer[p:q].decode()
             transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch, n = read_iqqhB(buffer, q)
@@ -205,8 +206,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if t:
                 tags, p = read_tags(buffer, p, end, t, "transaction_states")
             transaction_states.append(new(TransactionState, (
-                error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms, producer_id,
-                producer_epoch, topics, tags,
+                error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
+                producer_id, producer_epoch, topics, tags,
             )))
         if p >= end:
             raise cut("", "tags:1", p, end)
@@ -234,8 +235,8 @@ def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
         else:
             add(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
-            error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms, producer_id,
-            producer_epoch, topics, transaction_states_unknown_tags,
+            error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
+            producer_id, producer_epoch, topics, transaction_states_unknown_tags,
         ) in transaction_states:
             body = transactional_id.encode()
             n = len(body)
@@ -252,7 +253,9 @@ def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
             if n < 127:
                 add(write_iqqhB(transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch, n + 1))
             else:
-                add(write_iqqh(transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch) + uvarint(n + 1))
+                add(write_iqqh(
+                    transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch,
+                ) + uvarint(n + 1))
             for topic, partitions, topics_unknown_tags in topics:
                 body = topic.encode()
                 n = len(body)

@@ -56,9 +56,9 @@ read_ii = Struct(">ii").unpack_from
 read_iiB = Struct(">iiB").unpack_from
 read_iibB = Struct(">iibB").unpack_from
 read_iii = Struct(">iii").unpack_from
-read_int16s_B = Shapes("h", after="B", method="unpack_from")
-read_int32s = Shapes("i", method="unpack_from")
-read_int32s_B = Shapes("i", after="B", method="unpack_from")
+read_int16s_B = Shapes("h", "B", "unpack_from")
+read_int32s = Shapes("i", "", "unpack_from")
+read_int32s_B = Shapes("i", "B", "unpack_from")
 read_iqB = Struct(">iqB").unpack_from
 read_q = Struct(">q").unpack_from
 read_qB = Struct(">qB").unpack_from
@@ -83,8 +83,8 @@ write_iiB = Struct(">iiB").pack
 write_iib = Struct(">iib").pack
 write_iibB = Struct(">iibB").pack
 write_iii = Struct(">iii").pack
-write_int16s = Shapes("h", method="pack")
-write_int32s = Shapes("i", method="pack")
+write_int16s = Shapes("h", "", "pack")
+write_int32s = Shapes("i", "", "pack")
 write_iq = Struct(">iq").pack
 write_iqx = Struct(">iqx").pack
 write_ix = Struct(">ix").pack
@@ -864,7 +864,7 @@ def _encode_group_metadata_key_0(message: GroupMetadataKey) -> list[Part]:
     parts: list[Part] = []
     add = parts.append
     try:
-        group, = message
+        (group,) = message
         body = group.encode()
         n = len(body)
         add(write_h(n))
@@ -997,8 +997,8 @@ def _encode_group_metadata_value_0(message: GroupMetadataValue) -> list[Part]:
         n = len(members)
         add(write_i(n))
         for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
-            members_unknown_tags,
+            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+            assignment, members_unknown_tags,
         ) in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 0")
@@ -1110,7 +1110,8 @@ def _decode_group_metadata_value_1(buffer: Buffer, view: memoryview, p: int, end
             assignment = bytes(view[p:q])
             p = q
             members.append(new(MemberMetadata, (
-                member_id, None, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment, (),
+                member_id, None, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
+                (),
             )))
         if p != end:
             raise not_at_end("GroupMetadataValue", p, end)
@@ -1148,8 +1149,8 @@ def _encode_group_metadata_value_1(message: GroupMetadataValue) -> list[Part]:
         n = len(members)
         add(write_i(n))
         for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
-            members_unknown_tags,
+            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+            assignment, members_unknown_tags,
         ) in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 1")
@@ -1261,11 +1262,14 @@ def _decode_group_metadata_value_2(buffer: Buffer, view: memoryview, p: int, end
             assignment = bytes(view[p:q])
             p = q
             members.append(new(MemberMetadata, (
-                member_id, None, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment, (),
+                member_id, None, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
+                (),
             )))
         if p != end:
             raise not_at_end("GroupMetadataValue", p, end)
-        return new(GroupMetadataValue, (protocol_type, generation, protocol, leader, current_state_timestamp, members, ()))
+        return new(GroupMetadataValue, (
+            protocol_type, generation, protocol, leader, current_state_timestamp, members, (),
+        ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -1299,8 +1303,8 @@ def _encode_group_metadata_value_2(message: GroupMetadataValue) -> list[Part]:
         n = len(members)
         add(write_qi(current_state_timestamp, n))
         for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
-            members_unknown_tags,
+            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+            assignment, members_unknown_tags,
         ) in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 2")
@@ -1432,7 +1436,9 @@ def _decode_group_metadata_value_3(buffer: Buffer, view: memoryview, p: int, end
             )))
         if p != end:
             raise not_at_end("GroupMetadataValue", p, end)
-        return new(GroupMetadataValue, (protocol_type, generation, protocol, leader, current_state_timestamp, members, ()))
+        return new(GroupMetadataValue, (
+            protocol_type, generation, protocol, leader, current_state_timestamp, members, (),
+        ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -1466,8 +1472,8 @@ def _encode_group_metadata_value_3(message: GroupMetadataValue) -> list[Part]:
         n = len(members)
         add(write_qi(current_state_timestamp, n))
         for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
-            members_unknown_tags,
+            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+            assignment, members_unknown_tags,
         ) in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 3")
@@ -1596,7 +1602,9 @@ def _decode_group_metadata_value_4(buffer: Buffer, view: memoryview, p: int, end
                 n, p = text_rest(buffer, p, end, n, "members.client_host")
             q = p + n - 1
             if not n or q + 9 > end:
-                raise cut("members", "client_host:n rebalance_timeout:4 session_timeout:4 subscription:1", p, end, n - 1)
+                raise cut(
+                    "members", "client_host:n rebalance_timeout:4 session_timeout:4 subscription:1", p, end, n - 1,
+                )
             at = "members.client_host"
             client_host = buffer[p:q].decode()
             rebalance_timeout, session_timeout, n = read_iiB(buffer, q)
@@ -1633,7 +1641,9 @@ def _decode_group_metadata_value_4(buffer: Buffer, view: memoryview, p: int, end
             tags, p = read_tags(buffer, p, end, t, "GroupMetadataValue")
         if p != end:
             raise not_at_end("GroupMetadataValue", p, end)
-        return new(GroupMetadataValue, (protocol_type, generation, protocol, leader, current_state_timestamp, members, tags))
+        return new(GroupMetadataValue, (
+            protocol_type, generation, protocol, leader, current_state_timestamp, members, tags,
+        ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -1671,8 +1681,8 @@ def _encode_group_metadata_value_4(message: GroupMetadataValue) -> list[Part]:
         else:
             add(write_q(current_state_timestamp) + uvarint(n + 1))
         for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription, assignment,
-            members_unknown_tags,
+            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+            assignment, members_unknown_tags,
         ) in members:
             body = member_id.encode()
             n = len(body)
@@ -1734,7 +1744,7 @@ def _encode_consumer_group_metadata_key_0(message: ConsumerGroupMetadataKey) -> 
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -1833,7 +1843,7 @@ def _encode_consumer_group_partition_metadata_key_0(message: ConsumerGroupPartit
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -1895,10 +1905,9 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "topics.partition_metadata.racks")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q > end:
-                        raise cut("topics.partition_metadata", "racks:n", p, end, n)
+                    q = p + n - 1
+                    if not n or q > end:
+                        raise cut("topics.partition_metadata", "racks:n", p, end, n - 1)
                     at = "topics.partition_metadata.racks"
                     racks.append(buffer[p:q].decode())
                     p = q
@@ -2057,7 +2066,9 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
                             n, p = text_rest(buffer, p, stop, n, "classic_member_metadata.supported_protocols.name")
                         q = p + n - 1
                         if not n or q >= stop:
-                            raise cut("classic_member_metadata.supported_protocols", "name:n metadata:1", p, stop, n - 1)
+                            raise cut(
+                                "classic_member_metadata.supported_protocols", "name:n metadata:1", p, stop, n - 1,
+                            )
                         at = "classic_member_metadata.supported_protocols.name"
                         name = buffer[p:q].decode()
                         n = buffer[q]
@@ -2066,7 +2077,9 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
                             n, p = uvarint_rest(buffer, p, stop, n, "classic_member_metadata.supported_protocols.metadata")
                         q = p + n - 1
                         if not n or q >= stop:
-                            raise cut("classic_member_metadata.supported_protocols", "metadata:n tags:1", p, stop, n - 1)
+                            raise cut(
+                                "classic_member_metadata.supported_protocols", "metadata:n tags:1", p, stop, n - 1,
+                            )
                         metadata = bytes(view[p:q])
                         t = buffer[q]
                         p = q + 1
@@ -2081,7 +2094,9 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
                     tags = ()
                     if t:
                         tags, p = read_tags(buffer, p, stop, t, "classic_member_metadata")
-                    classic_member_metadata = new(ClassicMemberMetadata, (session_timeout_ms, supported_protocols, tags))
+                    classic_member_metadata = new(ClassicMemberMetadata, (
+                        session_timeout_ms, supported_protocols, tags,
+                    ))
             else:
                 unknown.append((tag, bytes(view[p:stop])))
                 p = stop
@@ -2161,10 +2176,9 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "subscribed_topic_names")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "subscribed_topic_names:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "subscribed_topic_names:n", p, end, n - 1)
             at = "subscribed_topic_names"
             subscribed_topic_names.append(buffer[p:q].decode())
             p = q
@@ -2209,8 +2223,8 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
         if p != end:
             raise not_at_end("ConsumerGroupMemberMetadataValue", p, end)
         return new(ConsumerGroupMemberMetadataValue, (
-            instance_id, rack_id, client_id, client_host, subscribed_topic_names, subscribed_topic_regex, rebalance_timeout_ms,
-            server_assignor, classic_member_metadata, tags,
+            instance_id, rack_id, client_id, client_host, subscribed_topic_names, subscribed_topic_regex,
+            rebalance_timeout_ms, server_assignor, classic_member_metadata, tags,
         ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
@@ -2252,8 +2266,8 @@ def _encode_consumer_group_member_metadata_value_0(message: ConsumerGroupMemberM
     add = parts.append
     try:
         (
-            instance_id, rack_id, client_id, client_host, subscribed_topic_names, subscribed_topic_regex, rebalance_timeout_ms,
-            server_assignor, classic_member_metadata, unknown_tags,
+            instance_id, rack_id, client_id, client_host, subscribed_topic_names, subscribed_topic_regex,
+            rebalance_timeout_ms, server_assignor, classic_member_metadata, unknown_tags,
         ) = message
         if instance_id is None:
             add(b"\0")
@@ -2335,7 +2349,7 @@ def _encode_consumer_group_target_assignment_metadata_key_0(message: ConsumerGro
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -2375,7 +2389,9 @@ def _decode_consumer_group_target_assignment_metadata_value_0(buffer: Buffer, vi
     assignment_epoch, t = read_iB(buffer, p)
     p += 5
     if t:
-        assignment_timestamp, tags, p = _read_consumer_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
+        (
+            assignment_timestamp, tags, p,
+        ) = _read_consumer_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
     else:
         assignment_timestamp, tags = 0, ()
     if p != end:
@@ -2383,7 +2399,9 @@ def _decode_consumer_group_target_assignment_metadata_value_0(buffer: Buffer, vi
     return new(ConsumerGroupTargetAssignmentMetadataValue, (assignment_epoch, assignment_timestamp, tags))
 
 
-def _write_consumer_group_target_assignment_metadata_value_tags(assignment_timestamp: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_consumer_group_target_assignment_metadata_value_tags(
+    assignment_timestamp: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of ConsumerGroupTargetAssignmentMetadataValue that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_timestamp != 0:
@@ -2684,7 +2702,9 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
         *partitions_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
         p = q + 1
         if t:
-            partitions_pending_revocation_assignment_epochs, tags, p = _read_topic_partitions_tags_2(buffer, view, p, end, t)
+            (
+                partitions_pending_revocation_assignment_epochs, tags, p,
+            ) = _read_topic_partitions_tags_2(buffer, view, p, end, t)
         else:
             partitions_pending_revocation_assignment_epochs, tags = None, ()
         partitions_pending_revocation.append(new(TopicPartitions, (
@@ -2742,7 +2762,10 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
     parts: list[Part] = []
     add = parts.append
     try:
-        member_epoch, previous_member_epoch, state, assigned_partitions, partitions_pending_revocation, unknown_tags = message
+        (
+            member_epoch, previous_member_epoch, state, assigned_partitions, partitions_pending_revocation,
+            unknown_tags,
+        ) = message
         n = len(assigned_partitions)
         if n < 127:
             add(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
@@ -2775,7 +2798,10 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
             else:
                 add(write_16s(partitions_pending_revocation_topic_id) + uvarint(n + 1))
             add(write_int32s[n](*partitions_pending_revocation_partitions))
-            if partitions_pending_revocation_unknown_tags or partitions_pending_revocation_assignment_epochs is not None:
+            if (
+                partitions_pending_revocation_unknown_tags
+                or partitions_pending_revocation_assignment_epochs is not None
+            ):
                 add(_write_topic_partitions_tags_2(partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags))
             else:
                 add(b"\0")
@@ -2885,10 +2911,9 @@ def _decode_share_group_member_metadata_value_0(buffer: Buffer, view: memoryview
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "subscribed_topic_names")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "subscribed_topic_names:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "subscribed_topic_names:n", p, end, n - 1)
             at = "subscribed_topic_names"
             subscribed_topic_names.append(buffer[p:q].decode())
             p = q
@@ -2965,7 +2990,7 @@ def _encode_share_group_metadata_key_0(message: ShareGroupMetadataKey) -> list[P
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -3030,7 +3055,7 @@ def _encode_share_group_target_assignment_metadata_key_0(message: ShareGroupTarg
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -3070,7 +3095,9 @@ def _decode_share_group_target_assignment_metadata_value_0(buffer: Buffer, view:
     assignment_epoch, t = read_iB(buffer, p)
     p += 5
     if t:
-        assignment_timestamp, tags, p = _read_share_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
+        (
+            assignment_timestamp, tags, p,
+        ) = _read_share_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
     else:
         assignment_timestamp, tags = 0, ()
     if p != end:
@@ -3078,7 +3105,9 @@ def _decode_share_group_target_assignment_metadata_value_0(buffer: Buffer, view:
     return new(ShareGroupTargetAssignmentMetadataValue, (assignment_epoch, assignment_timestamp, tags))
 
 
-def _write_share_group_target_assignment_metadata_value_tags(assignment_timestamp: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_share_group_target_assignment_metadata_value_tags(
+    assignment_timestamp: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of ShareGroupTargetAssignmentMetadataValue that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_timestamp != 0:
@@ -3293,7 +3322,9 @@ def _decode_share_group_current_member_assignment_value_0(buffer: Buffer, view: 
         tags = ()
         if t:
             tags, p = read_tags(buffer, p, end, t, "assigned_partitions")
-        assigned_partitions.append(new(ShareGroupCurrentMemberAssignmentTopicPartitions, (topic_id, partitions, tags)))
+        assigned_partitions.append(new(ShareGroupCurrentMemberAssignmentTopicPartitions, (
+            topic_id, partitions, tags,
+        )))
     if p >= end:
         raise cut("", "tags:1", p, end)
     t = buffer[p]
@@ -3360,7 +3391,7 @@ def _encode_share_group_state_partition_metadata_key_0(message: ShareGroupStateP
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -3485,7 +3516,9 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
             tags, p = read_tags(buffer, p, end, t, "ShareGroupStatePartitionMetadataValue")
         if p != end:
             raise not_at_end("ShareGroupStatePartitionMetadataValue", p, end)
-        return new(ShareGroupStatePartitionMetadataValue, (initializing_topics, initialized_topics, deleting_topics, tags))
+        return new(ShareGroupStatePartitionMetadataValue, (
+            initializing_topics, initialized_topics, deleting_topics, tags,
+        ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -3617,10 +3650,9 @@ def _decode_consumer_group_regular_expression_value_0(buffer: Buffer, view: memo
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "topics")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "topics:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "topics:n", p, end, n - 1)
             at = "topics"
             topics.append(buffer[p:q].decode())
             p = q
@@ -3685,7 +3717,7 @@ def _encode_streams_group_metadata_key_0(message: StreamsGroupMetadataKey) -> li
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -3770,15 +3802,21 @@ def _decode_streams_group_metadata_value_0(buffer: Buffer, view: memoryview, p: 
     epoch, metadata_hash, t = read_iqB(buffer, p)
     p += 13
     if t:
-        validated_topology_epoch, last_assignment_configs, tags, p = _read_streams_group_metadata_value_tags(buffer, view, p, end, t)
+        (
+            validated_topology_epoch, last_assignment_configs, tags, p,
+        ) = _read_streams_group_metadata_value_tags(buffer, view, p, end, t)
     else:
         validated_topology_epoch, last_assignment_configs, tags = -1, None, ()
     if p != end:
         raise not_at_end("StreamsGroupMetadataValue", p, end)
-    return new(StreamsGroupMetadataValue, (epoch, metadata_hash, validated_topology_epoch, last_assignment_configs, tags))
+    return new(StreamsGroupMetadataValue, (
+        epoch, metadata_hash, validated_topology_epoch, last_assignment_configs, tags,
+    ))
 
 
-def _write_streams_group_metadata_value_tags(validated_topology_epoch: Any, last_assignment_configs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_metadata_value_tags(
+    validated_topology_epoch: Any, last_assignment_configs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupMetadataValue that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if validated_topology_epoch != -1:
@@ -4002,8 +4040,8 @@ def _decode_streams_group_member_metadata_value_0(buffer: Buffer, view: memoryvi
         if p != end:
             raise not_at_end("StreamsGroupMemberMetadataValue", p, end)
         return new(StreamsGroupMemberMetadataValue, (
-            instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, topology_epoch, process_id, user_endpoint,
-            client_tags, tags,
+            instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, topology_epoch, process_id,
+            user_endpoint, client_tags, tags,
         ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
@@ -4015,8 +4053,8 @@ def _encode_streams_group_member_metadata_value_0(message: StreamsGroupMemberMet
     add = parts.append
     try:
         (
-            instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, topology_epoch, process_id, user_endpoint,
-            client_tags, unknown_tags,
+            instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, topology_epoch, process_id,
+            user_endpoint, client_tags, unknown_tags,
         ) = message
         if instance_id is None:
             add(b"\0")
@@ -4103,7 +4141,7 @@ def _encode_streams_group_target_assignment_metadata_key_0(message: StreamsGroup
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -4143,7 +4181,9 @@ def _decode_streams_group_target_assignment_metadata_value_0(buffer: Buffer, vie
     assignment_epoch, t = read_iB(buffer, p)
     p += 5
     if t:
-        assignment_timestamp, tags, p = _read_streams_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
+        (
+            assignment_timestamp, tags, p,
+        ) = _read_streams_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
     else:
         assignment_timestamp, tags = 0, ()
     if p != end:
@@ -4151,7 +4191,9 @@ def _decode_streams_group_target_assignment_metadata_value_0(buffer: Buffer, vie
     return new(StreamsGroupTargetAssignmentMetadataValue, (assignment_epoch, assignment_timestamp, tags))
 
 
-def _write_streams_group_target_assignment_metadata_value_tags(assignment_timestamp: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_target_assignment_metadata_value_tags(
+    assignment_timestamp: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupTargetAssignmentMetadataValue that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_timestamp != 0:
@@ -4659,7 +4701,9 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             *partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
             if t:
-                assignment_epochs, tags, p = _read_streams_group_current_member_assignment_task_ids_tags(buffer, view, p, end, t)
+                (
+                    assignment_epochs, tags, p,
+                ) = _read_streams_group_current_member_assignment_task_ids_tags(buffer, view, p, end, t)
             else:
                 assignment_epochs, tags = None, ()
             active_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
@@ -4698,7 +4742,9 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             *standby_tasks_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
             if t:
-                standby_tasks_assignment_epochs, tags, p = _read_streams_group_current_member_assignment_task_ids_tags_2(buffer, view, p, end, t)
+                (
+                    standby_tasks_assignment_epochs, tags, p,
+                ) = _read_streams_group_current_member_assignment_task_ids_tags_2(buffer, view, p, end, t)
             else:
                 standby_tasks_assignment_epochs, tags = None, ()
             standby_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
@@ -4737,7 +4783,9 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             *warmup_tasks_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
             if t:
-                warmup_tasks_assignment_epochs, tags, p = _read_streams_group_current_member_assignment_task_ids_tags_3(buffer, view, p, end, t)
+                (
+                    warmup_tasks_assignment_epochs, tags, p,
+                ) = _read_streams_group_current_member_assignment_task_ids_tags_3(buffer, view, p, end, t)
             else:
                 warmup_tasks_assignment_epochs, tags = None, ()
             warmup_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
@@ -4776,7 +4824,9 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             *active_tasks_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
             if t:
-                active_tasks_pending_revocation_assignment_epochs, tags, p = _read_streams_group_current_member_assignment_task_ids_tags_4(buffer, view, p, end, t)
+                (
+                    active_tasks_pending_revocation_assignment_epochs, tags, p,
+                ) = _read_streams_group_current_member_assignment_task_ids_tags_4(buffer, view, p, end, t)
             else:
                 active_tasks_pending_revocation_assignment_epochs, tags = None, ()
             active_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
@@ -4816,7 +4866,9 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             *standby_tasks_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
             if t:
-                standby_tasks_pending_revocation_assignment_epochs, tags, p = _read_streams_group_current_member_assignment_task_ids_tags_5(buffer, view, p, end, t)
+                (
+                    standby_tasks_pending_revocation_assignment_epochs, tags, p,
+                ) = _read_streams_group_current_member_assignment_task_ids_tags_5(buffer, view, p, end, t)
             else:
                 standby_tasks_pending_revocation_assignment_epochs, tags = None, ()
             standby_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
@@ -4856,7 +4908,9 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
             *warmup_tasks_pending_revocation_partitions, t = read_int32s_B[n](buffer, p)
             p = q + 1
             if t:
-                warmup_tasks_pending_revocation_assignment_epochs, tags, p = _read_streams_group_current_member_assignment_task_ids_tags_6(buffer, view, p, end, t)
+                (
+                    warmup_tasks_pending_revocation_assignment_epochs, tags, p,
+                ) = _read_streams_group_current_member_assignment_task_ids_tags_6(buffer, view, p, end, t)
             else:
                 warmup_tasks_pending_revocation_assignment_epochs, tags = None, ()
             warmup_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
@@ -4880,7 +4934,9 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
         raise not_text(error, at, p) from None
 
 
-def _write_streams_group_current_member_assignment_task_ids_tags(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_current_member_assignment_task_ids_tags(
+    assignment_epochs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
@@ -4896,7 +4952,9 @@ def _write_streams_group_current_member_assignment_task_ids_tags(assignment_epoc
     return tag_section(unknown_tags, tuple(known))
 
 
-def _write_streams_group_current_member_assignment_task_ids_tags_2(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_current_member_assignment_task_ids_tags_2(
+    assignment_epochs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
@@ -4912,7 +4970,9 @@ def _write_streams_group_current_member_assignment_task_ids_tags_2(assignment_ep
     return tag_section(unknown_tags, tuple(known))
 
 
-def _write_streams_group_current_member_assignment_task_ids_tags_3(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_current_member_assignment_task_ids_tags_3(
+    assignment_epochs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
@@ -4928,7 +4988,9 @@ def _write_streams_group_current_member_assignment_task_ids_tags_3(assignment_ep
     return tag_section(unknown_tags, tuple(known))
 
 
-def _write_streams_group_current_member_assignment_task_ids_tags_4(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_current_member_assignment_task_ids_tags_4(
+    assignment_epochs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
@@ -4944,7 +5006,9 @@ def _write_streams_group_current_member_assignment_task_ids_tags_4(assignment_ep
     return tag_section(unknown_tags, tuple(known))
 
 
-def _write_streams_group_current_member_assignment_task_ids_tags_5(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_current_member_assignment_task_ids_tags_5(
+    assignment_epochs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
@@ -4960,7 +5024,9 @@ def _write_streams_group_current_member_assignment_task_ids_tags_5(assignment_ep
     return tag_section(unknown_tags, tuple(known))
 
 
-def _write_streams_group_current_member_assignment_task_ids_tags_6(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_streams_group_current_member_assignment_task_ids_tags_6(
+    assignment_epochs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
@@ -4983,7 +5049,8 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
     try:
         (
             member_epoch, previous_member_epoch, state, active_tasks, standby_tasks, warmup_tasks,
-            active_tasks_pending_revocation, standby_tasks_pending_revocation, warmup_tasks_pending_revocation, unknown_tags,
+            active_tasks_pending_revocation, standby_tasks_pending_revocation, warmup_tasks_pending_revocation,
+            unknown_tags,
         ) = message
         n = len(active_tasks)
         if n < 127:
@@ -5005,7 +5072,8 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
         n = len(standby_tasks)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
-            standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs, standby_tasks_unknown_tags,
+            standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs,
+            standby_tasks_unknown_tags,
         ) in standby_tasks:
             body = standby_tasks_subtopology_id.encode()
             n = len(body)
@@ -5021,7 +5089,8 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
         n = len(warmup_tasks)
         add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
-            warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs, warmup_tasks_unknown_tags,
+            warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs,
+            warmup_tasks_unknown_tags,
         ) in warmup_tasks:
             body = warmup_tasks_subtopology_id.encode()
             n = len(body)
@@ -5047,7 +5116,10 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             n = len(active_tasks_pending_revocation_partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*active_tasks_pending_revocation_partitions))
-            if active_tasks_pending_revocation_unknown_tags or active_tasks_pending_revocation_assignment_epochs is not None:
+            if (
+                active_tasks_pending_revocation_unknown_tags
+                or active_tasks_pending_revocation_assignment_epochs is not None
+            ):
                 add(_write_streams_group_current_member_assignment_task_ids_tags_4(active_tasks_pending_revocation_assignment_epochs, active_tasks_pending_revocation_unknown_tags))
             else:
                 add(b"\0")
@@ -5064,7 +5136,10 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             n = len(standby_tasks_pending_revocation_partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*standby_tasks_pending_revocation_partitions))
-            if standby_tasks_pending_revocation_unknown_tags or standby_tasks_pending_revocation_assignment_epochs is not None:
+            if (
+                standby_tasks_pending_revocation_unknown_tags
+                or standby_tasks_pending_revocation_assignment_epochs is not None
+            ):
                 add(_write_streams_group_current_member_assignment_task_ids_tags_5(standby_tasks_pending_revocation_assignment_epochs, standby_tasks_pending_revocation_unknown_tags))
             else:
                 add(b"\0")
@@ -5081,7 +5156,10 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             n = len(warmup_tasks_pending_revocation_partitions)
             add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             add(write_int32s[n](*warmup_tasks_pending_revocation_partitions))
-            if warmup_tasks_pending_revocation_unknown_tags or warmup_tasks_pending_revocation_assignment_epochs is not None:
+            if (
+                warmup_tasks_pending_revocation_unknown_tags
+                or warmup_tasks_pending_revocation_assignment_epochs is not None
+            ):
                 add(_write_streams_group_current_member_assignment_task_ids_tags_6(warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags))
             else:
                 add(b"\0")
@@ -5116,7 +5194,7 @@ def _encode_streams_group_topology_key_0(message: StreamsGroupTopologyKey) -> li
     parts: list[Part] = []
     add = parts.append
     try:
-        group_id, = message
+        (group_id,) = message
         body = group_id.encode()
         n = len(body)
         add(write_h(n))
@@ -5167,10 +5245,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "subtopologies.source_topics")
-                n -= 1
-                q = p + n
-                if n < 0 or q > end:
-                    raise cut("subtopologies", "source_topics:n", p, end, n)
+                q = p + n - 1
+                if not n or q > end:
+                    raise cut("subtopologies", "source_topics:n", p, end, n - 1)
                 at = "subtopologies.source_topics"
                 source_topics.append(buffer[p:q].decode())
                 p = q
@@ -5191,10 +5268,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "subtopologies.source_topic_regex")
-                n -= 1
-                q = p + n
-                if n < 0 or q > end:
-                    raise cut("subtopologies", "source_topic_regex:n", p, end, n)
+                q = p + n - 1
+                if not n or q > end:
+                    raise cut("subtopologies", "source_topic_regex:n", p, end, n - 1)
                 at = "subtopologies.source_topic_regex"
                 source_topic_regex.append(buffer[p:q].decode())
                 p = q
@@ -5217,7 +5293,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     n, p = text_rest(buffer, p, end, n, "subtopologies.state_changelog_topics.name")
                 q = p + n - 1
                 if not n or q + 7 > end:
-                    raise cut("subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
+                    raise cut(
+                        "subtopologies.state_changelog_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1,
+                    )
                 at = "subtopologies.state_changelog_topics.name"
                 name = buffer[p:q].decode()
                 partitions, replication_factor, n = read_ihB(buffer, q)
@@ -5282,10 +5360,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 p += 1
                 if n > 127:
                     n, p = text_rest(buffer, p, end, n, "subtopologies.repartition_sink_topics")
-                n -= 1
-                q = p + n
-                if n < 0 or q > end:
-                    raise cut("subtopologies", "repartition_sink_topics:n", p, end, n)
+                q = p + n - 1
+                if not n or q > end:
+                    raise cut("subtopologies", "repartition_sink_topics:n", p, end, n - 1)
                 at = "subtopologies.repartition_sink_topics"
                 repartition_sink_topics.append(buffer[p:q].decode())
                 p = q
@@ -5308,10 +5385,14 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                     n, p = text_rest(buffer, p, end, n, "subtopologies.repartition_source_topics.name")
                 q = p + n - 1
                 if not n or q + 7 > end:
-                    raise cut("subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1)
+                    raise cut(
+                        "subtopologies.repartition_source_topics", "name:n partitions:4 replication_factor:2 topic_configs:1", p, end, n - 1,
+                    )
                 at = "subtopologies.repartition_source_topics.name"
                 repartition_source_topics_name = buffer[p:q].decode()
-                repartition_source_topics_partitions, repartition_source_topics_replication_factor, n = read_ihB(buffer, q)
+                (
+                    repartition_source_topics_partitions, repartition_source_topics_replication_factor, n,
+                ) = read_ihB(buffer, q)
                 p = q + 7
                 if n > 127:
                     n, p = uvarint_rest(buffer, p, end, n, "subtopologies.repartition_source_topics.topic_configs")
@@ -5328,7 +5409,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                         n, p = text_rest(buffer, p, end, n, "subtopologies.repartition_source_topics.topic_configs.key")
                     q = p + n - 1
                     if not n or q >= end:
-                        raise cut("subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n - 1)
+                        raise cut(
+                            "subtopologies.repartition_source_topics.topic_configs", "key:n value:1", p, end, n - 1,
+                        )
                     at = "subtopologies.repartition_source_topics.topic_configs.key"
                     topic_configs_key = buffer[p:q].decode()
                     n = buffer[q]
@@ -5337,7 +5420,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                         n, p = text_rest(buffer, p, end, n, "subtopologies.repartition_source_topics.topic_configs.value")
                     q = p + n - 1
                     if not n or q >= end:
-                        raise cut("subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n - 1)
+                        raise cut(
+                            "subtopologies.repartition_source_topics.topic_configs", "value:n tags:1", p, end, n - 1,
+                        )
                     at = "subtopologies.repartition_source_topics.topic_configs.value"
                     topic_configs_value = buffer[p:q].decode()
                     t = buffer[q]
@@ -5379,7 +5464,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 n -= 1
                 q = p + n * 2
                 if n < 0 or q >= end:
-                    raise cut("subtopologies.copartition_groups", "source_topics:n source_topic_regex:1", p, end, n * 2 if n > 0 else n)
+                    raise cut(
+                        "subtopologies.copartition_groups", "source_topics:n source_topic_regex:1", p, end, n * 2 if n > 0 else n,
+                    )
                 *copartition_groups_source_topics, n = read_int16s_B[n](buffer, p)
                 p = q + 1
                 if n > 127:
@@ -5387,7 +5474,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 n -= 1
                 q = p + n * 2
                 if n < 0 or q >= end:
-                    raise cut("subtopologies.copartition_groups", "source_topic_regex:n repartition_source_topics:1", p, end, n * 2 if n > 0 else n)
+                    raise cut(
+                        "subtopologies.copartition_groups", "source_topic_regex:n repartition_source_topics:1", p, end, n * 2 if n > 0 else n,
+                    )
                 *copartition_groups_source_topic_regex, n = read_int16s_B[n](buffer, p)
                 p = q + 1
                 if n > 127:
@@ -5395,7 +5484,9 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
                 n -= 1
                 q = p + n * 2
                 if n < 0 or q >= end:
-                    raise cut("subtopologies.copartition_groups", "repartition_source_topics:n tags:1", p, end, n * 2 if n > 0 else n)
+                    raise cut(
+                        "subtopologies.copartition_groups", "repartition_source_topics:n tags:1", p, end, n * 2 if n > 0 else n,
+                    )
                 *copartition_groups_repartition_source_topics, t = read_int16s_B[n](buffer, p)
                 p = q + 1
                 tags = ()
@@ -5508,7 +5599,9 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 add(body)
                 n = len(repartition_source_topics_topic_configs)
                 if n < 127:
-                    add(write_ihB(repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1))
+                    add(write_ihB(
+                        repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1,
+                    ))
                 else:
                     add(write_ih(
                         repartition_source_topics_partitions, repartition_source_topics_replication_factor,
@@ -5874,48 +5967,157 @@ encode_streams_group_topology_value: Mapping[int, Encoder[StreamsGroupTopologyVa
 }
 
 CODECS: Mapping[str, Codec] = {
-    "LegacyOffsetCommitKey": Codec(LegacyOffsetCommitKey, decode_legacy_offset_commit_key, encode_legacy_offset_commit_key),
-    "LegacyOffsetCommitValue": Codec(LegacyOffsetCommitValue, decode_legacy_offset_commit_value, encode_legacy_offset_commit_value),
+    "LegacyOffsetCommitKey": Codec(
+        LegacyOffsetCommitKey, decode_legacy_offset_commit_key, encode_legacy_offset_commit_key,
+    ),
+    "LegacyOffsetCommitValue": Codec(
+        LegacyOffsetCommitValue, decode_legacy_offset_commit_value, encode_legacy_offset_commit_value,
+    ),
     "OffsetCommitKey": Codec(OffsetCommitKey, decode_offset_commit_key, encode_offset_commit_key),
     "OffsetCommitValue": Codec(OffsetCommitValue, decode_offset_commit_value, encode_offset_commit_value),
     "GroupMetadataKey": Codec(GroupMetadataKey, decode_group_metadata_key, encode_group_metadata_key),
     "GroupMetadataValue": Codec(GroupMetadataValue, decode_group_metadata_value, encode_group_metadata_value),
-    "ConsumerGroupMetadataKey": Codec(ConsumerGroupMetadataKey, decode_consumer_group_metadata_key, encode_consumer_group_metadata_key),
-    "ConsumerGroupMetadataValue": Codec(ConsumerGroupMetadataValue, decode_consumer_group_metadata_value, encode_consumer_group_metadata_value),
-    "ConsumerGroupPartitionMetadataKey": Codec(ConsumerGroupPartitionMetadataKey, decode_consumer_group_partition_metadata_key, encode_consumer_group_partition_metadata_key),
-    "ConsumerGroupPartitionMetadataValue": Codec(ConsumerGroupPartitionMetadataValue, decode_consumer_group_partition_metadata_value, encode_consumer_group_partition_metadata_value),
-    "ConsumerGroupMemberMetadataKey": Codec(ConsumerGroupMemberMetadataKey, decode_consumer_group_member_metadata_key, encode_consumer_group_member_metadata_key),
-    "ConsumerGroupMemberMetadataValue": Codec(ConsumerGroupMemberMetadataValue, decode_consumer_group_member_metadata_value, encode_consumer_group_member_metadata_value),
-    "ConsumerGroupTargetAssignmentMetadataKey": Codec(ConsumerGroupTargetAssignmentMetadataKey, decode_consumer_group_target_assignment_metadata_key, encode_consumer_group_target_assignment_metadata_key),
-    "ConsumerGroupTargetAssignmentMetadataValue": Codec(ConsumerGroupTargetAssignmentMetadataValue, decode_consumer_group_target_assignment_metadata_value, encode_consumer_group_target_assignment_metadata_value),
-    "ConsumerGroupTargetAssignmentMemberKey": Codec(ConsumerGroupTargetAssignmentMemberKey, decode_consumer_group_target_assignment_member_key, encode_consumer_group_target_assignment_member_key),
-    "ConsumerGroupTargetAssignmentMemberValue": Codec(ConsumerGroupTargetAssignmentMemberValue, decode_consumer_group_target_assignment_member_value, encode_consumer_group_target_assignment_member_value),
-    "ConsumerGroupCurrentMemberAssignmentKey": Codec(ConsumerGroupCurrentMemberAssignmentKey, decode_consumer_group_current_member_assignment_key, encode_consumer_group_current_member_assignment_key),
-    "ConsumerGroupCurrentMemberAssignmentValue": Codec(ConsumerGroupCurrentMemberAssignmentValue, decode_consumer_group_current_member_assignment_value, encode_consumer_group_current_member_assignment_value),
-    "ShareGroupMemberMetadataKey": Codec(ShareGroupMemberMetadataKey, decode_share_group_member_metadata_key, encode_share_group_member_metadata_key),
-    "ShareGroupMemberMetadataValue": Codec(ShareGroupMemberMetadataValue, decode_share_group_member_metadata_value, encode_share_group_member_metadata_value),
-    "ShareGroupMetadataKey": Codec(ShareGroupMetadataKey, decode_share_group_metadata_key, encode_share_group_metadata_key),
-    "ShareGroupMetadataValue": Codec(ShareGroupMetadataValue, decode_share_group_metadata_value, encode_share_group_metadata_value),
-    "ShareGroupTargetAssignmentMetadataKey": Codec(ShareGroupTargetAssignmentMetadataKey, decode_share_group_target_assignment_metadata_key, encode_share_group_target_assignment_metadata_key),
-    "ShareGroupTargetAssignmentMetadataValue": Codec(ShareGroupTargetAssignmentMetadataValue, decode_share_group_target_assignment_metadata_value, encode_share_group_target_assignment_metadata_value),
-    "ShareGroupTargetAssignmentMemberKey": Codec(ShareGroupTargetAssignmentMemberKey, decode_share_group_target_assignment_member_key, encode_share_group_target_assignment_member_key),
-    "ShareGroupTargetAssignmentMemberValue": Codec(ShareGroupTargetAssignmentMemberValue, decode_share_group_target_assignment_member_value, encode_share_group_target_assignment_member_value),
-    "ShareGroupCurrentMemberAssignmentKey": Codec(ShareGroupCurrentMemberAssignmentKey, decode_share_group_current_member_assignment_key, encode_share_group_current_member_assignment_key),
-    "ShareGroupCurrentMemberAssignmentValue": Codec(ShareGroupCurrentMemberAssignmentValue, decode_share_group_current_member_assignment_value, encode_share_group_current_member_assignment_value),
-    "ShareGroupStatePartitionMetadataKey": Codec(ShareGroupStatePartitionMetadataKey, decode_share_group_state_partition_metadata_key, encode_share_group_state_partition_metadata_key),
-    "ShareGroupStatePartitionMetadataValue": Codec(ShareGroupStatePartitionMetadataValue, decode_share_group_state_partition_metadata_value, encode_share_group_state_partition_metadata_value),
-    "ConsumerGroupRegularExpressionKey": Codec(ConsumerGroupRegularExpressionKey, decode_consumer_group_regular_expression_key, encode_consumer_group_regular_expression_key),
-    "ConsumerGroupRegularExpressionValue": Codec(ConsumerGroupRegularExpressionValue, decode_consumer_group_regular_expression_value, encode_consumer_group_regular_expression_value),
-    "StreamsGroupMetadataKey": Codec(StreamsGroupMetadataKey, decode_streams_group_metadata_key, encode_streams_group_metadata_key),
-    "StreamsGroupMetadataValue": Codec(StreamsGroupMetadataValue, decode_streams_group_metadata_value, encode_streams_group_metadata_value),
-    "StreamsGroupMemberMetadataKey": Codec(StreamsGroupMemberMetadataKey, decode_streams_group_member_metadata_key, encode_streams_group_member_metadata_key),
-    "StreamsGroupMemberMetadataValue": Codec(StreamsGroupMemberMetadataValue, decode_streams_group_member_metadata_value, encode_streams_group_member_metadata_value),
-    "StreamsGroupTargetAssignmentMetadataKey": Codec(StreamsGroupTargetAssignmentMetadataKey, decode_streams_group_target_assignment_metadata_key, encode_streams_group_target_assignment_metadata_key),
-    "StreamsGroupTargetAssignmentMetadataValue": Codec(StreamsGroupTargetAssignmentMetadataValue, decode_streams_group_target_assignment_metadata_value, encode_streams_group_target_assignment_metadata_value),
-    "StreamsGroupTargetAssignmentMemberKey": Codec(StreamsGroupTargetAssignmentMemberKey, decode_streams_group_target_assignment_member_key, encode_streams_group_target_assignment_member_key),
-    "StreamsGroupTargetAssignmentMemberValue": Codec(StreamsGroupTargetAssignmentMemberValue, decode_streams_group_target_assignment_member_value, encode_streams_group_target_assignment_member_value),
-    "StreamsGroupCurrentMemberAssignmentKey": Codec(StreamsGroupCurrentMemberAssignmentKey, decode_streams_group_current_member_assignment_key, encode_streams_group_current_member_assignment_key),
-    "StreamsGroupCurrentMemberAssignmentValue": Codec(StreamsGroupCurrentMemberAssignmentValue, decode_streams_group_current_member_assignment_value, encode_streams_group_current_member_assignment_value),
-    "StreamsGroupTopologyKey": Codec(StreamsGroupTopologyKey, decode_streams_group_topology_key, encode_streams_group_topology_key),
-    "StreamsGroupTopologyValue": Codec(StreamsGroupTopologyValue, decode_streams_group_topology_value, encode_streams_group_topology_value),
+    "ConsumerGroupMetadataKey": Codec(
+        ConsumerGroupMetadataKey, decode_consumer_group_metadata_key, encode_consumer_group_metadata_key,
+    ),
+    "ConsumerGroupMetadataValue": Codec(
+        ConsumerGroupMetadataValue, decode_consumer_group_metadata_value, encode_consumer_group_metadata_value,
+    ),
+    "ConsumerGroupPartitionMetadataKey": Codec(
+        ConsumerGroupPartitionMetadataKey, decode_consumer_group_partition_metadata_key,
+        encode_consumer_group_partition_metadata_key,
+    ),
+    "ConsumerGroupPartitionMetadataValue": Codec(
+        ConsumerGroupPartitionMetadataValue, decode_consumer_group_partition_metadata_value,
+        encode_consumer_group_partition_metadata_value,
+    ),
+    "ConsumerGroupMemberMetadataKey": Codec(
+        ConsumerGroupMemberMetadataKey, decode_consumer_group_member_metadata_key,
+        encode_consumer_group_member_metadata_key,
+    ),
+    "ConsumerGroupMemberMetadataValue": Codec(
+        ConsumerGroupMemberMetadataValue, decode_consumer_group_member_metadata_value,
+        encode_consumer_group_member_metadata_value,
+    ),
+    "ConsumerGroupTargetAssignmentMetadataKey": Codec(
+        ConsumerGroupTargetAssignmentMetadataKey, decode_consumer_group_target_assignment_metadata_key,
+        encode_consumer_group_target_assignment_metadata_key,
+    ),
+    "ConsumerGroupTargetAssignmentMetadataValue": Codec(
+        ConsumerGroupTargetAssignmentMetadataValue, decode_consumer_group_target_assignment_metadata_value,
+        encode_consumer_group_target_assignment_metadata_value,
+    ),
+    "ConsumerGroupTargetAssignmentMemberKey": Codec(
+        ConsumerGroupTargetAssignmentMemberKey, decode_consumer_group_target_assignment_member_key,
+        encode_consumer_group_target_assignment_member_key,
+    ),
+    "ConsumerGroupTargetAssignmentMemberValue": Codec(
+        ConsumerGroupTargetAssignmentMemberValue, decode_consumer_group_target_assignment_member_value,
+        encode_consumer_group_target_assignment_member_value,
+    ),
+    "ConsumerGroupCurrentMemberAssignmentKey": Codec(
+        ConsumerGroupCurrentMemberAssignmentKey, decode_consumer_group_current_member_assignment_key,
+        encode_consumer_group_current_member_assignment_key,
+    ),
+    "ConsumerGroupCurrentMemberAssignmentValue": Codec(
+        ConsumerGroupCurrentMemberAssignmentValue, decode_consumer_group_current_member_assignment_value,
+        encode_consumer_group_current_member_assignment_value,
+    ),
+    "ShareGroupMemberMetadataKey": Codec(
+        ShareGroupMemberMetadataKey, decode_share_group_member_metadata_key, encode_share_group_member_metadata_key,
+    ),
+    "ShareGroupMemberMetadataValue": Codec(
+        ShareGroupMemberMetadataValue, decode_share_group_member_metadata_value,
+        encode_share_group_member_metadata_value,
+    ),
+    "ShareGroupMetadataKey": Codec(
+        ShareGroupMetadataKey, decode_share_group_metadata_key, encode_share_group_metadata_key,
+    ),
+    "ShareGroupMetadataValue": Codec(
+        ShareGroupMetadataValue, decode_share_group_metadata_value, encode_share_group_metadata_value,
+    ),
+    "ShareGroupTargetAssignmentMetadataKey": Codec(
+        ShareGroupTargetAssignmentMetadataKey, decode_share_group_target_assignment_metadata_key,
+        encode_share_group_target_assignment_metadata_key,
+    ),
+    "ShareGroupTargetAssignmentMetadataValue": Codec(
+        ShareGroupTargetAssignmentMetadataValue, decode_share_group_target_assignment_metadata_value,
+        encode_share_group_target_assignment_metadata_value,
+    ),
+    "ShareGroupTargetAssignmentMemberKey": Codec(
+        ShareGroupTargetAssignmentMemberKey, decode_share_group_target_assignment_member_key,
+        encode_share_group_target_assignment_member_key,
+    ),
+    "ShareGroupTargetAssignmentMemberValue": Codec(
+        ShareGroupTargetAssignmentMemberValue, decode_share_group_target_assignment_member_value,
+        encode_share_group_target_assignment_member_value,
+    ),
+    "ShareGroupCurrentMemberAssignmentKey": Codec(
+        ShareGroupCurrentMemberAssignmentKey, decode_share_group_current_member_assignment_key,
+        encode_share_group_current_member_assignment_key,
+    ),
+    "ShareGroupCurrentMemberAssignmentValue": Codec(
+        ShareGroupCurrentMemberAssignmentValue, decode_share_group_current_member_assignment_value,
+        encode_share_group_current_member_assignment_value,
+    ),
+    "ShareGroupStatePartitionMetadataKey": Codec(
+        ShareGroupStatePartitionMetadataKey, decode_share_group_state_partition_metadata_key,
+        encode_share_group_state_partition_metadata_key,
+    ),
+    "ShareGroupStatePartitionMetadataValue": Codec(
+        ShareGroupStatePartitionMetadataValue, decode_share_group_state_partition_metadata_value,
+        encode_share_group_state_partition_metadata_value,
+    ),
+    "ConsumerGroupRegularExpressionKey": Codec(
+        ConsumerGroupRegularExpressionKey, decode_consumer_group_regular_expression_key,
+        encode_consumer_group_regular_expression_key,
+    ),
+    "ConsumerGroupRegularExpressionValue": Codec(
+        ConsumerGroupRegularExpressionValue, decode_consumer_group_regular_expression_value,
+        encode_consumer_group_regular_expression_value,
+    ),
+    "StreamsGroupMetadataKey": Codec(
+        StreamsGroupMetadataKey, decode_streams_group_metadata_key, encode_streams_group_metadata_key,
+    ),
+    "StreamsGroupMetadataValue": Codec(
+        StreamsGroupMetadataValue, decode_streams_group_metadata_value, encode_streams_group_metadata_value,
+    ),
+    "StreamsGroupMemberMetadataKey": Codec(
+        StreamsGroupMemberMetadataKey, decode_streams_group_member_metadata_key,
+        encode_streams_group_member_metadata_key,
+    ),
+    "StreamsGroupMemberMetadataValue": Codec(
+        StreamsGroupMemberMetadataValue, decode_streams_group_member_metadata_value,
+        encode_streams_group_member_metadata_value,
+    ),
+    "StreamsGroupTargetAssignmentMetadataKey": Codec(
+        StreamsGroupTargetAssignmentMetadataKey, decode_streams_group_target_assignment_metadata_key,
+        encode_streams_group_target_assignment_metadata_key,
+    ),
+    "StreamsGroupTargetAssignmentMetadataValue": Codec(
+        StreamsGroupTargetAssignmentMetadataValue, decode_streams_group_target_assignment_metadata_value,
+        encode_streams_group_target_assignment_metadata_value,
+    ),
+    "StreamsGroupTargetAssignmentMemberKey": Codec(
+        StreamsGroupTargetAssignmentMemberKey, decode_streams_group_target_assignment_member_key,
+        encode_streams_group_target_assignment_member_key,
+    ),
+    "StreamsGroupTargetAssignmentMemberValue": Codec(
+        StreamsGroupTargetAssignmentMemberValue, decode_streams_group_target_assignment_member_value,
+        encode_streams_group_target_assignment_member_value,
+    ),
+    "StreamsGroupCurrentMemberAssignmentKey": Codec(
+        StreamsGroupCurrentMemberAssignmentKey, decode_streams_group_current_member_assignment_key,
+        encode_streams_group_current_member_assignment_key,
+    ),
+    "StreamsGroupCurrentMemberAssignmentValue": Codec(
+        StreamsGroupCurrentMemberAssignmentValue, decode_streams_group_current_member_assignment_value,
+        encode_streams_group_current_member_assignment_value,
+    ),
+    "StreamsGroupTopologyKey": Codec(
+        StreamsGroupTopologyKey, decode_streams_group_topology_key, encode_streams_group_topology_key,
+    ),
+    "StreamsGroupTopologyValue": Codec(
+        StreamsGroupTopologyValue, decode_streams_group_topology_value, encode_streams_group_topology_value,
+    ),
 }

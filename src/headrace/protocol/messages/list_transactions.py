@@ -27,12 +27,12 @@ from headrace.protocol.primitives import (
 from headrace.protocol.types import Buffer, Decoder, Encoder, Int16, Int32, Int64, Part, UnknownTags
 
 read_ihB = Struct(">ihB").unpack_from
-read_int64s = Shapes("q", method="unpack_from")
-read_int64s_B = Shapes("q", after="B", method="unpack_from")
+read_int64s = Shapes("q", "", "unpack_from")
+read_int64s_B = Shapes("q", "B", "unpack_from")
 read_qB = Struct(">qB").unpack_from
 write_ih = Struct(">ih").pack
 write_ihB = Struct(">ihB").pack
-write_int64s = Shapes("q", method="pack")
+write_int64s = Shapes("q", "", "pack")
 write_q = Struct(">q").pack
 write_qB = Struct(">qB").pack
 write_qx = Struct(">qx").pack
@@ -82,10 +82,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "state_filters")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "state_filters:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "state_filters:n", p, end, n - 1)
             at = "state_filters"
             state_filters.append(buffer[p:q].decode())
             p = q
@@ -158,10 +157,9 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "state_filters")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "state_filters:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "state_filters:n", p, end, n - 1)
             at = "state_filters"
             state_filters.append(buffer[p:q].decode())
             p = q
@@ -236,10 +234,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "state_filters")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "state_filters:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "state_filters:n", p, end, n - 1)
             at = "state_filters"
             state_filters.append(buffer[p:q].decode())
             p = q
@@ -252,7 +249,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
         n -= 1
         q = p + n * 8
         if n < 0 or q + 9 > end:
-            raise cut("", "producer_id_filters:n duration_filter:8 transactional_id_pattern:1", p, end, n * 8 if n > 0 else n)
+            raise cut(
+                "", "producer_id_filters:n duration_filter:8 transactional_id_pattern:1", p, end, n * 8 if n > 0 else n,
+            )
         producer_id_filters = [*read_int64s[n](buffer, p)]
         duration_filter, n = read_qB(buffer, q)
         p = q + 9
@@ -336,10 +335,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "unknown_state_filters")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "unknown_state_filters:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "unknown_state_filters:n", p, end, n - 1)
             at = "unknown_state_filters"
             unknown_state_filters.append(buffer[p:q].decode())
             p = q
@@ -389,7 +387,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             tags, p = read_tags(buffer, p, end, t, "ListTransactionsResponse")
         if p != end:
             raise not_at_end("ListTransactionsResponse", p, end)
-        return new(ListTransactionsResponse, (throttle_time_ms, error_code, unknown_state_filters, transaction_states, tags))
+        return new(ListTransactionsResponse, (
+            throttle_time_ms, error_code, unknown_state_filters, transaction_states, tags,
+        ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 

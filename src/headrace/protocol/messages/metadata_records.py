@@ -58,16 +58,16 @@ read_i16sqB = Struct(">i16sqB").unpack_from
 read_i16stB = Struct(">i16s?B").unpack_from
 read_iB = Struct(">iB").unpack_from
 read_iiiB = Struct(">iiiB").unpack_from
-read_int32s = Shapes("i", method="unpack_from")
-read_int32s_B = Shapes("i", after="B", method="unpack_from")
+read_int32s = Shapes("i", "", "unpack_from")
+read_int32s_B = Shapes("i", "B", "unpack_from")
 read_iqB = Struct(">iqB").unpack_from
 read_iqqB = Struct(">iqqB").unpack_from
 read_it16sqB = Struct(">i?16sqB").unpack_from
 read_qqqB = Struct(">qqqB").unpack_from
 read_tB = Struct(">?B").unpack_from
 read_ttB = Struct(">??B").unpack_from
-read_uuids = Shapes("16s", method="unpack_from")
-read_uuids_B = Shapes("16s", after="B", method="unpack_from")
+read_uuids = Shapes("16s", "", "unpack_from")
+read_uuids_B = Shapes("16s", "B", "unpack_from")
 write_16s = Struct(">16s").pack
 write_16sb = Struct(">16sb").pack
 write_16sbB = Struct(">16sbB").pack
@@ -96,7 +96,7 @@ write_i16sx = Struct(">i16sx").pack
 write_iii = Struct(">iii").pack
 write_iiiB = Struct(">iiiB").pack
 write_iiix = Struct(">iiix").pack
-write_int32s = Shapes("i", method="pack")
+write_int32s = Shapes("i", "", "pack")
 write_iq = Struct(">iq").pack
 write_iqq = Struct(">iqq").pack
 write_iqqx = Struct(">iqqx").pack
@@ -110,7 +110,7 @@ write_t = Struct(">?").pack
 write_tt = Struct(">??").pack
 write_ttx = Struct(">??x").pack
 write_tx = Struct(">?x").pack
-write_uuids = Shapes("16s", method="pack")
+write_uuids = Shapes("16s", "", "pack")
 
 
 class BrokerEndpoint(NamedTuple):
@@ -608,8 +608,8 @@ def _decode_register_broker_record_1(buffer: Buffer, view: memoryview, p: int, e
         if p != end:
             raise not_at_end("RegisterBrokerRecord", p, end)
         return new(RegisterBrokerRecord, (
-            broker_id, False, incarnation_id, broker_epoch, end_points, features, rack, fenced, in_controlled_shutdown, (),
-            None, tags,
+            broker_id, False, incarnation_id, broker_epoch, end_points, features, rack, fenced, in_controlled_shutdown,
+            (), None, tags,
         ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
@@ -1410,7 +1410,9 @@ def _decode_partition_record_0(buffer: Buffer, view: memoryview, p: int, end: in
     n -= 1
     q = p + n * 4
     if n < 0 or q + 13 > end:
-        raise cut("", "adding_replicas:n leader:4 leader_epoch:4 partition_epoch:4 tags:1", p, end, n * 4 if n > 0 else n)
+        raise cut(
+            "", "adding_replicas:n leader:4 leader_epoch:4 partition_epoch:4 tags:1", p, end, n * 4 if n > 0 else n,
+        )
     adding_replicas = [*read_int32s[n](buffer, p)]
     leader, leader_epoch, partition_epoch, t = read_iiiB(buffer, q)
     p = q + 13
@@ -1538,7 +1540,9 @@ def _decode_partition_record_1(buffer: Buffer, view: memoryview, p: int, end: in
     n -= 1
     q = p + n * 4
     if n < 0 or q + 13 > end:
-        raise cut("", "adding_replicas:n leader:4 leader_epoch:4 partition_epoch:4 directories:1", p, end, n * 4 if n > 0 else n)
+        raise cut(
+            "", "adding_replicas:n leader:4 leader_epoch:4 partition_epoch:4 directories:1", p, end, n * 4 if n > 0 else n,
+        )
     adding_replicas = [*read_int32s[n](buffer, p)]
     leader, leader_epoch, partition_epoch, n = read_iiiB(buffer, q)
     p = q + 13
@@ -1706,7 +1710,9 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
     n -= 1
     q = p + n * 4
     if n < 0 or q + 13 > end:
-        raise cut("", "adding_replicas:n leader:4 leader_epoch:4 partition_epoch:4 directories:1", p, end, n * 4 if n > 0 else n)
+        raise cut(
+            "", "adding_replicas:n leader:4 leader_epoch:4 partition_epoch:4 directories:1", p, end, n * 4 if n > 0 else n,
+        )
     adding_replicas = [*read_int32s[n](buffer, p)]
     leader, leader_epoch, partition_epoch, n = read_iiiB(buffer, q)
     p = q + 13
@@ -1719,7 +1725,9 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
     *directories, t = read_uuids_B[n](buffer, p)
     p = q + 1
     if t:
-        leader_recovery_state, eligible_leader_replicas, last_known_elr, tags, p = _read_partition_record_tags_3(buffer, view, p, end, t)
+        (
+            leader_recovery_state, eligible_leader_replicas, last_known_elr, tags, p,
+        ) = _read_partition_record_tags_3(buffer, view, p, end, t)
     else:
         leader_recovery_state, eligible_leader_replicas, last_known_elr, tags = 0, None, None, ()
     if p != end:
@@ -1730,7 +1738,9 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
     ))
 
 
-def _write_partition_record_tags_3(leader_recovery_state: Any, eligible_leader_replicas: Any, last_known_elr: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_partition_record_tags_3(
+    leader_recovery_state: Any, eligible_leader_replicas: Any, last_known_elr: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of PartitionRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if leader_recovery_state != 0:
@@ -1795,7 +1805,12 @@ def _encode_partition_record_2(message: PartitionRecord) -> list[Part]:
         else:
             add(write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
         add(write_uuids[n](*directories))
-        if unknown_tags or leader_recovery_state != 0 or eligible_leader_replicas is not None or last_known_elr is not None:
+        if (
+            unknown_tags
+            or leader_recovery_state != 0
+            or eligible_leader_replicas is not None
+            or last_known_elr is not None
+        ):
             add(_write_partition_record_tags_3(leader_recovery_state, eligible_leader_replicas, last_known_elr, unknown_tags))
         else:
             add(b"\0")
@@ -1977,7 +1992,9 @@ def _decode_partition_change_record_0(buffer: Buffer, view: memoryview, p: int, 
     partition_id, topic_id, t = read_i16sB(buffer, p)
     p += 21
     if t:
-        isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, tags, p = _read_partition_change_record_tags(buffer, view, p, end, t)
+        (
+            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, tags, p,
+        ) = _read_partition_change_record_tags(buffer, view, p, end, t)
     else:
         (
             isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, tags,
@@ -1985,12 +2002,15 @@ def _decode_partition_change_record_0(buffer: Buffer, view: memoryview, p: int, 
     if p != end:
         raise not_at_end("PartitionChangeRecord", p, end)
     return new(PartitionChangeRecord, (
-        partition_id, topic_id, isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, None,
-        None, None, tags,
+        partition_id, topic_id, isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state,
+        None, None, None, tags,
     ))
 
 
-def _write_partition_change_record_tags(isr: Any, leader: Any, replicas: Any, removing_replicas: Any, adding_replicas: Any, leader_recovery_state: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_partition_change_record_tags(
+    isr: Any, leader: Any, replicas: Any, removing_replicas: Any, adding_replicas: Any, leader_recovery_state: Any,
+    unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of PartitionChangeRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if isr is not None:
@@ -2188,7 +2208,9 @@ def _decode_partition_change_record_1(buffer: Buffer, view: memoryview, p: int, 
     partition_id, topic_id, t = read_i16sB(buffer, p)
     p += 21
     if t:
-        isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, tags, p = _read_partition_change_record_tags_2(buffer, view, p, end, t)
+        (
+            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, tags, p,
+        ) = _read_partition_change_record_tags_2(buffer, view, p, end, t)
     else:
         (
             isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, tags,
@@ -2201,7 +2223,10 @@ def _decode_partition_change_record_1(buffer: Buffer, view: memoryview, p: int, 
     ))
 
 
-def _write_partition_change_record_tags_2(isr: Any, leader: Any, replicas: Any, removing_replicas: Any, adding_replicas: Any, leader_recovery_state: Any, directories: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_partition_change_record_tags_2(
+    isr: Any, leader: Any, replicas: Any, removing_replicas: Any, adding_replicas: Any, leader_recovery_state: Any,
+    directories: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of PartitionChangeRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if isr is not None:
@@ -2438,11 +2463,14 @@ def _decode_partition_change_record_2(buffer: Buffer, view: memoryview, p: int, 
     partition_id, topic_id, t = read_i16sB(buffer, p)
     p += 21
     if t:
-        isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, eligible_leader_replicas, last_known_elr, directories, tags, p = _read_partition_change_record_tags_3(buffer, view, p, end, t)
+        (
+            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state,
+            eligible_leader_replicas, last_known_elr, directories, tags, p,
+        ) = _read_partition_change_record_tags_3(buffer, view, p, end, t)
     else:
         (
-            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, eligible_leader_replicas,
-            last_known_elr, directories, tags,
+            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state,
+            eligible_leader_replicas, last_known_elr, directories, tags,
         ) = None, -2, None, None, None, -1, None, None, None, ()
     if p != end:
         raise not_at_end("PartitionChangeRecord", p, end)
@@ -2452,7 +2480,10 @@ def _decode_partition_change_record_2(buffer: Buffer, view: memoryview, p: int, 
     ))
 
 
-def _write_partition_change_record_tags_3(isr: Any, leader: Any, replicas: Any, removing_replicas: Any, adding_replicas: Any, leader_recovery_state: Any, eligible_leader_replicas: Any, last_known_elr: Any, directories: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_partition_change_record_tags_3(
+    isr: Any, leader: Any, replicas: Any, removing_replicas: Any, adding_replicas: Any, leader_recovery_state: Any,
+    eligible_leader_replicas: Any, last_known_elr: Any, directories: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of PartitionChangeRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if isr is not None:
@@ -2704,10 +2735,9 @@ def _decode_delegation_token_record_0(buffer: Buffer, view: memoryview, p: int, 
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "renewers")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "renewers:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "renewers:n", p, end, n - 1)
             at = "renewers"
             renewers.append(buffer[p:q].decode())
             p = q
@@ -2741,7 +2771,9 @@ def _encode_delegation_token_record_0(message: DelegationTokenRecord) -> list[Pa
     parts: list[Part] = []
     add = parts.append
     try:
-        owner, requester, renewers, issue_timestamp, max_timestamp, expiration_timestamp, token_id, unknown_tags = message
+        (
+            owner, requester, renewers, issue_timestamp, max_timestamp, expiration_timestamp, token_id, unknown_tags,
+        ) = message
         body = owner.encode()
         n = len(body)
         add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owner"))
@@ -3138,15 +3170,21 @@ def _decode_broker_registration_change_record_1(buffer: Buffer, view: memoryview
     broker_id, broker_epoch, t = read_iqB(buffer, p)
     p += 13
     if t:
-        fenced, in_controlled_shutdown, tags, p = _read_broker_registration_change_record_tags_2(buffer, view, p, end, t)
+        (
+            fenced, in_controlled_shutdown, tags, p,
+        ) = _read_broker_registration_change_record_tags_2(buffer, view, p, end, t)
     else:
         fenced, in_controlled_shutdown, tags = 0, 0, ()
     if p != end:
         raise not_at_end("BrokerRegistrationChangeRecord", p, end)
-    return new(BrokerRegistrationChangeRecord, (broker_id, broker_epoch, fenced, in_controlled_shutdown, (), None, tags))
+    return new(BrokerRegistrationChangeRecord, (
+        broker_id, broker_epoch, fenced, in_controlled_shutdown, (), None, tags,
+    ))
 
 
-def _write_broker_registration_change_record_tags_2(fenced: Any, in_controlled_shutdown: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_broker_registration_change_record_tags_2(
+    fenced: Any, in_controlled_shutdown: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of BrokerRegistrationChangeRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if fenced != 0:
@@ -3233,7 +3271,9 @@ def _decode_broker_registration_change_record_2(buffer: Buffer, view: memoryview
     broker_id, broker_epoch, t = read_iqB(buffer, p)
     p += 13
     if t:
-        fenced, in_controlled_shutdown, log_dirs, tags, p = _read_broker_registration_change_record_tags_3(buffer, view, p, end, t)
+        (
+            fenced, in_controlled_shutdown, log_dirs, tags, p,
+        ) = _read_broker_registration_change_record_tags_3(buffer, view, p, end, t)
     else:
         fenced, in_controlled_shutdown, log_dirs, tags = 0, 0, (), ()
     if p != end:
@@ -3243,7 +3283,9 @@ def _decode_broker_registration_change_record_2(buffer: Buffer, view: memoryview
     ))
 
 
-def _write_broker_registration_change_record_tags_3(fenced: Any, in_controlled_shutdown: Any, log_dirs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_broker_registration_change_record_tags_3(
+    fenced: Any, in_controlled_shutdown: Any, log_dirs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of BrokerRegistrationChangeRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if fenced != 0:
@@ -3351,7 +3393,9 @@ def _decode_broker_registration_change_record_3(buffer: Buffer, view: memoryview
     broker_id, broker_epoch, t = read_iqB(buffer, p)
     p += 13
     if t:
-        fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, tags, p = _read_broker_registration_change_record_tags_4(buffer, view, p, end, t)
+        (
+            fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, tags, p,
+        ) = _read_broker_registration_change_record_tags_4(buffer, view, p, end, t)
     else:
         fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, tags = 0, 0, (), None, ()
     if p != end:
@@ -3361,7 +3405,9 @@ def _decode_broker_registration_change_record_3(buffer: Buffer, view: memoryview
     ))
 
 
-def _write_broker_registration_change_record_tags_4(fenced: Any, in_controlled_shutdown: Any, log_dirs: Any, cordoned_log_dirs: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_broker_registration_change_record_tags_4(
+    fenced: Any, in_controlled_shutdown: Any, log_dirs: Any, cordoned_log_dirs: Any, unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of BrokerRegistrationChangeRecord that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if fenced != 0:
@@ -3467,7 +3513,9 @@ def _encode_access_control_entry_record_0(message: AccessControlEntryRecord) -> 
     parts: list[Part] = []
     add = parts.append
     try:
-        id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type, unknown_tags = message
+        (
+            id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type, unknown_tags,
+        ) = message
         if len(id) != 16:
             raise wrong_size(id, "id")
         body = resource_name.encode()
@@ -3549,7 +3597,7 @@ def _encode_no_op_record_0(message: NoOpRecord) -> list[Part]:
     parts: list[Part] = []
     add = parts.append
     try:
-        unknown_tags, = message
+        (unknown_tags,) = message
         add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
@@ -3737,7 +3785,7 @@ def _encode_end_transaction_record_0(message: EndTransactionRecord) -> list[Part
     parts: list[Part] = []
     add = parts.append
     try:
-        unknown_tags, = message
+        (unknown_tags,) = message
         add(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
@@ -3950,7 +3998,9 @@ def _decode_register_controller_record_0(buffer: Buffer, view: memoryview, p: in
             tags, p = read_tags(buffer, p, end, t, "RegisterControllerRecord")
         if p != end:
             raise not_at_end("RegisterControllerRecord", p, end)
-        return new(RegisterControllerRecord, (controller_id, incarnation_id, zk_migration_ready, end_points, features, tags))
+        return new(RegisterControllerRecord, (
+            controller_id, incarnation_id, zk_migration_ready, end_points, features, tags,
+        ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
@@ -4247,29 +4297,58 @@ encode_clear_elr_record: Mapping[int, Encoder[ClearElrRecord]] = {
 
 CODECS: Mapping[str, Codec] = {
     "RegisterBrokerRecord": Codec(RegisterBrokerRecord, decode_register_broker_record, encode_register_broker_record),
-    "UnregisterBrokerRecord": Codec(UnregisterBrokerRecord, decode_unregister_broker_record, encode_unregister_broker_record),
+    "UnregisterBrokerRecord": Codec(
+        UnregisterBrokerRecord, decode_unregister_broker_record, encode_unregister_broker_record,
+    ),
     "TopicRecord": Codec(TopicRecord, decode_topic_record, encode_topic_record),
     "PartitionRecord": Codec(PartitionRecord, decode_partition_record, encode_partition_record),
     "ConfigRecord": Codec(ConfigRecord, decode_config_record, encode_config_record),
-    "PartitionChangeRecord": Codec(PartitionChangeRecord, decode_partition_change_record, encode_partition_change_record),
+    "PartitionChangeRecord": Codec(
+        PartitionChangeRecord, decode_partition_change_record, encode_partition_change_record,
+    ),
     "FenceBrokerRecord": Codec(FenceBrokerRecord, decode_fence_broker_record, encode_fence_broker_record),
     "UnfenceBrokerRecord": Codec(UnfenceBrokerRecord, decode_unfence_broker_record, encode_unfence_broker_record),
     "RemoveTopicRecord": Codec(RemoveTopicRecord, decode_remove_topic_record, encode_remove_topic_record),
-    "DelegationTokenRecord": Codec(DelegationTokenRecord, decode_delegation_token_record, encode_delegation_token_record),
-    "UserScramCredentialRecord": Codec(UserScramCredentialRecord, decode_user_scram_credential_record, encode_user_scram_credential_record),
+    "DelegationTokenRecord": Codec(
+        DelegationTokenRecord, decode_delegation_token_record, encode_delegation_token_record,
+    ),
+    "UserScramCredentialRecord": Codec(
+        UserScramCredentialRecord, decode_user_scram_credential_record, encode_user_scram_credential_record,
+    ),
     "FeatureLevelRecord": Codec(FeatureLevelRecord, decode_feature_level_record, encode_feature_level_record),
     "ClientQuotaRecord": Codec(ClientQuotaRecord, decode_client_quota_record, encode_client_quota_record),
     "ProducerIdsRecord": Codec(ProducerIdsRecord, decode_producer_ids_record, encode_producer_ids_record),
-    "BrokerRegistrationChangeRecord": Codec(BrokerRegistrationChangeRecord, decode_broker_registration_change_record, encode_broker_registration_change_record),
-    "AccessControlEntryRecord": Codec(AccessControlEntryRecord, decode_access_control_entry_record, encode_access_control_entry_record),
-    "RemoveAccessControlEntryRecord": Codec(RemoveAccessControlEntryRecord, decode_remove_access_control_entry_record, encode_remove_access_control_entry_record),
+    "BrokerRegistrationChangeRecord": Codec(
+        BrokerRegistrationChangeRecord, decode_broker_registration_change_record,
+        encode_broker_registration_change_record,
+    ),
+    "AccessControlEntryRecord": Codec(
+        AccessControlEntryRecord, decode_access_control_entry_record, encode_access_control_entry_record,
+    ),
+    "RemoveAccessControlEntryRecord": Codec(
+        RemoveAccessControlEntryRecord, decode_remove_access_control_entry_record,
+        encode_remove_access_control_entry_record,
+    ),
     "NoOpRecord": Codec(NoOpRecord, decode_no_op_record, encode_no_op_record),
-    "ZkMigrationStateRecord": Codec(ZkMigrationStateRecord, decode_zk_migration_state_record, encode_zk_migration_state_record),
-    "RemoveUserScramCredentialRecord": Codec(RemoveUserScramCredentialRecord, decode_remove_user_scram_credential_record, encode_remove_user_scram_credential_record),
-    "BeginTransactionRecord": Codec(BeginTransactionRecord, decode_begin_transaction_record, encode_begin_transaction_record),
+    "ZkMigrationStateRecord": Codec(
+        ZkMigrationStateRecord, decode_zk_migration_state_record, encode_zk_migration_state_record,
+    ),
+    "RemoveUserScramCredentialRecord": Codec(
+        RemoveUserScramCredentialRecord, decode_remove_user_scram_credential_record,
+        encode_remove_user_scram_credential_record,
+    ),
+    "BeginTransactionRecord": Codec(
+        BeginTransactionRecord, decode_begin_transaction_record, encode_begin_transaction_record,
+    ),
     "EndTransactionRecord": Codec(EndTransactionRecord, decode_end_transaction_record, encode_end_transaction_record),
-    "AbortTransactionRecord": Codec(AbortTransactionRecord, decode_abort_transaction_record, encode_abort_transaction_record),
-    "RemoveDelegationTokenRecord": Codec(RemoveDelegationTokenRecord, decode_remove_delegation_token_record, encode_remove_delegation_token_record),
-    "RegisterControllerRecord": Codec(RegisterControllerRecord, decode_register_controller_record, encode_register_controller_record),
+    "AbortTransactionRecord": Codec(
+        AbortTransactionRecord, decode_abort_transaction_record, encode_abort_transaction_record,
+    ),
+    "RemoveDelegationTokenRecord": Codec(
+        RemoveDelegationTokenRecord, decode_remove_delegation_token_record, encode_remove_delegation_token_record,
+    ),
+    "RegisterControllerRecord": Codec(
+        RegisterControllerRecord, decode_register_controller_record, encode_register_controller_record,
+    ),
     "ClearElrRecord": Codec(ClearElrRecord, decode_clear_elr_record, encode_clear_elr_record),
 }

@@ -67,7 +67,9 @@ def _decode_quorum_state_data_0(buffer: Buffer, view: memoryview, p: int, end: i
             n, p = text_rest(buffer, p, end, n, "cluster_id")
         q = p + n - 1
         if not n or q + 21 > end:
-            raise cut("", "cluster_id:n leader_id:4 leader_epoch:4 voted_id:4 applied_offset:8 current_voters:1", p, end, n - 1)
+            raise cut(
+                "", "cluster_id:n leader_id:4 leader_epoch:4 voted_id:4 applied_offset:8 current_voters:1", p, end, n - 1,
+            )
         at = "cluster_id"
         cluster_id = buffer[p:q].decode()
         leader_id, leader_epoch, voted_id, applied_offset, n = read_iiiqB(buffer, q)
@@ -117,7 +119,8 @@ def _encode_quorum_state_data_0(message: QuorumStateData) -> list[Part]:
     add = parts.append
     try:
         (
-            cluster_id, leader_id, leader_epoch, voted_id, voted_directory_id, applied_offset, current_voters, unknown_tags,
+            cluster_id, leader_id, leader_epoch, voted_id, voted_directory_id, applied_offset, current_voters,
+            unknown_tags,
         ) = message
         if voted_directory_id != ZERO_UUID:
             raise absent("voted_directory_id", "version 0")
@@ -165,7 +168,8 @@ def _encode_quorum_state_data_1(message: QuorumStateData) -> list[Part]:
     add = parts.append
     try:
         (
-            cluster_id, leader_id, leader_epoch, voted_id, voted_directory_id, applied_offset, current_voters, unknown_tags,
+            cluster_id, leader_id, leader_epoch, voted_id, voted_directory_id, applied_offset, current_voters,
+            unknown_tags,
         ) = message
         if cluster_id != "":
             raise absent("cluster_id", "version 1")

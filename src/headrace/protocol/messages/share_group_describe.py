@@ -30,7 +30,7 @@ read_16sB = Struct(">16sB").unpack_from
 read_hB = Struct(">hB").unpack_from
 read_iB = Struct(">iB").unpack_from
 read_iiB = Struct(">iiB").unpack_from
-read_int32s_B = Shapes("i", after="B", method="unpack_from")
+read_int32s_B = Shapes("i", "B", "unpack_from")
 read_tB = Struct(">?B").unpack_from
 write_16s = Struct(">16s").pack
 write_16sB = Struct(">16sB").pack
@@ -41,7 +41,7 @@ write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
 write_ii = Struct(">ii").pack
 write_iiB = Struct(">iiB").pack
-write_int32s = Shapes("i", method="pack")
+write_int32s = Shapes("i", "", "pack")
 write_ix = Struct(">ix").pack
 write_t = Struct(">?").pack
 write_tx = Struct(">?x").pack
@@ -119,10 +119,9 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
             p += 1
             if n > 127:
                 n, p = text_rest(buffer, p, end, n, "group_ids")
-            n -= 1
-            q = p + n
-            if n < 0 or q > end:
-                raise cut("", "group_ids:n", p, end, n)
+            q = p + n - 1
+            if not n or q > end:
+                raise cut("", "group_ids:n", p, end, n - 1)
             at = "group_ids"
             group_ids.append(buffer[p:q].decode())
             p = q
@@ -289,10 +288,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                     p += 1
                     if n > 127:
                         n, p = text_rest(buffer, p, end, n, "groups.members.subscribed_topic_names")
-                    n -= 1
-                    q = p + n
-                    if n < 0 or q > end:
-                        raise cut("groups.members", "subscribed_topic_names:n", p, end, n)
+                    q = p + n - 1
+                    if not n or q > end:
+                        raise cut("groups.members", "subscribed_topic_names:n", p, end, n - 1)
                     at = "groups.members.subscribed_topic_names"
                     subscribed_topic_names.append(buffer[p:q].decode())
                     p = q
@@ -315,7 +313,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                         n, p = text_rest(buffer, p, end, n, "groups.members.assignment.topic_partitions.topic_name")
                     q = p + n - 1
                     if not n or q >= end:
-                        raise cut("groups.members.assignment.topic_partitions", "topic_name:n partitions:1", p, end, n - 1)
+                        raise cut(
+                            "groups.members.assignment.topic_partitions", "topic_name:n partitions:1", p, end, n - 1,
+                        )
                     at = "groups.members.assignment.topic_partitions.topic_name"
                     topic_name = buffer[p:q].decode()
                     n = buffer[q]
@@ -325,7 +325,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                     n -= 1
                     q = p + n * 4
                     if n < 0 or q >= end:
-                        raise cut("groups.members.assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n)
+                        raise cut(
+                            "groups.members.assignment.topic_partitions", "partitions:n tags:1", p, end, n * 4 if n > 0 else n,
+                        )
                     *partitions, t = read_int32s_B[n](buffer, p)
                     p = q + 1
                     tags = ()
@@ -461,7 +463,9 @@ def _encode_response_1(message: ShareGroupDescribeResponse) -> list[Part]:
                     if n < 127:
                         add(write_16sB(topic_id, n + 1))
                     else:
-                        add(write_16s(topic_id) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
+                        add(write_16s(
+                            topic_id,
+                        ) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
                     add(body)
                     n = len(partitions)
                     add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))

@@ -160,8 +160,12 @@ def _decode_share_snapshot_value_0(buffer: Buffer, view: memoryview, p: int, end
     """Version 0."""
     tags: UnknownTags
     if end - p < 37:
-        raise cut("", "snapshot_epoch:4 state_epoch:4 leader_epoch:4 start_offset:8 create_timestamp:8 write_timestamp:8 state_batches:1", p, end)
-    snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp, n = read_iiiqqqB(buffer, p)
+        raise cut(
+            "", "snapshot_epoch:4 state_epoch:4 leader_epoch:4 start_offset:8 create_timestamp:8 write_timestamp:8 state_batches:1", p, end,
+        )
+    (
+        snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp, n,
+    ) = read_iiiqqqB(buffer, p)
     p += 37
     if n > 127:
         n, p = uvarint_rest(buffer, p, end, n, "state_batches")
@@ -177,7 +181,9 @@ def _decode_share_snapshot_value_0(buffer: Buffer, view: memoryview, p: int, end
     else:
         for _ in range(n):
             if end - p < 20:
-                raise cut("state_batches", "first_offset:8 last_offset:8 delivery_state:1 delivery_count:2 tags:1", p, end)
+                raise cut(
+                    "state_batches", "first_offset:8 last_offset:8 delivery_state:1 delivery_count:2 tags:1", p, end,
+                )
             first_offset, last_offset, delivery_state, delivery_count, t = read_qqbhB(buffer, p)
             p += 20
             tags = ()
@@ -195,8 +201,8 @@ def _decode_share_snapshot_value_0(buffer: Buffer, view: memoryview, p: int, end
     if p != end:
         raise not_at_end("ShareSnapshotValue", p, end)
     return new(ShareSnapshotValue, (
-        snapshot_epoch, state_epoch, leader_epoch, start_offset, delivery_complete_count, create_timestamp, write_timestamp,
-        state_batches, tags,
+        snapshot_epoch, state_epoch, leader_epoch, start_offset, delivery_complete_count, create_timestamp,
+        write_timestamp, state_batches, tags,
     ))
 
 
@@ -217,8 +223,8 @@ def _encode_share_snapshot_value_0(message: ShareSnapshotValue) -> list[Part]:
     add = parts.append
     try:
         (
-            snapshot_epoch, state_epoch, leader_epoch, start_offset, delivery_complete_count, create_timestamp, write_timestamp,
-            state_batches, unknown_tags,
+            snapshot_epoch, state_epoch, leader_epoch, start_offset, delivery_complete_count, create_timestamp,
+            write_timestamp, state_batches, unknown_tags,
         ) = message
         n = len(state_batches)
         if n < 127:
@@ -327,7 +333,9 @@ def _decode_share_update_value_0(buffer: Buffer, view: memoryview, p: int, end: 
     else:
         for _ in range(n):
             if end - p < 20:
-                raise cut("state_batches", "first_offset:8 last_offset:8 delivery_state:1 delivery_count:2 tags:1", p, end)
+                raise cut(
+                    "state_batches", "first_offset:8 last_offset:8 delivery_state:1 delivery_count:2 tags:1", p, end,
+                )
             first_offset, last_offset, delivery_state, delivery_count, t = read_qqbhB(buffer, p)
             p += 20
             tags = ()
@@ -344,7 +352,9 @@ def _decode_share_update_value_0(buffer: Buffer, view: memoryview, p: int, end: 
         delivery_complete_count, tags = -1, ()
     if p != end:
         raise not_at_end("ShareUpdateValue", p, end)
-    return new(ShareUpdateValue, (snapshot_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, tags))
+    return new(ShareUpdateValue, (
+        snapshot_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, tags,
+    ))
 
 
 def _write_share_update_value_tags(delivery_complete_count: Any, unknown_tags: UnknownTags) -> bytes:

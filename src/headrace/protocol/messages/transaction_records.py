@@ -29,8 +29,8 @@ from headrace.protocol.types import Buffer, Codec, Decoder, Encoder, Int16, Int3
 
 read_h = Struct(">h").unpack_from
 read_i = Struct(">i").unpack_from
-read_int32s = Shapes("i", method="unpack_from")
-read_int32s_B = Shapes("i", after="B", method="unpack_from")
+read_int32s = Shapes("i", "", "unpack_from")
+read_int32s_B = Shapes("i", "B", "unpack_from")
 read_q = Struct(">q").unpack_from
 read_qhibB = Struct(">qhibB").unpack_from
 read_qhibi = Struct(">qhibi").unpack_from
@@ -38,7 +38,7 @@ read_qq = Struct(">qq").unpack_from
 read_qqB = Struct(">qqB").unpack_from
 write_h = Struct(">h").pack
 write_i = Struct(">i").pack
-write_int32s = Shapes("i", method="pack")
+write_int32s = Shapes("i", "", "pack")
 write_q = Struct(">q").pack
 write_qhib = Struct(">qhib").pack
 write_qhibB = Struct(">qhibB").pack
@@ -98,7 +98,7 @@ def _encode_transaction_log_key_0(message: TransactionLogKey) -> list[Part]:
     parts: list[Part] = []
     add = parts.append
     try:
-        transactional_id, = message
+        (transactional_id,) = message
         body = transactional_id.encode()
         n = len(body)
         add(write_h(n))
@@ -112,7 +112,9 @@ def _decode_transaction_log_value_0(buffer: Buffer, view: memoryview, p: int, en
     """Version 0."""
     try:
         if end - p < 19:
-            raise cut("", "producer_id:8 producer_epoch:2 transaction_timeout_ms:4 transaction_status:1 transaction_partitions:4", p, end)
+            raise cut(
+                "", "producer_id:8 producer_epoch:2 transaction_timeout_ms:4 transaction_status:1 transaction_partitions:4", p, end,
+            )
         producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n = read_qhibi(buffer, p)
         p += 19
         transaction_partitions: list[PartitionsSchema] | None = None
@@ -158,9 +160,9 @@ def _encode_transaction_log_value_0(message: TransactionLogValue) -> list[Part]:
     add = parts.append
     try:
         (
-            producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch, transaction_timeout_ms,
-            transaction_status, transaction_partitions, transaction_last_update_timestamp_ms, transaction_start_timestamp_ms,
-            client_transaction_version, unknown_tags,
+            producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch,
+            transaction_timeout_ms, transaction_status, transaction_partitions, transaction_last_update_timestamp_ms,
+            transaction_start_timestamp_ms, client_transaction_version, unknown_tags,
         ) = message
         if previous_producer_id != -1:
             raise absent("previous_producer_id", "version 0")
@@ -238,7 +240,9 @@ def _decode_transaction_log_value_1(buffer: Buffer, view: memoryview, p: int, en
     tags: UnknownTags
     try:
         if end - p < 16:
-            raise cut("", "producer_id:8 producer_epoch:2 transaction_timeout_ms:4 transaction_status:1 transaction_partitions:1", p, end)
+            raise cut(
+                "", "producer_id:8 producer_epoch:2 transaction_timeout_ms:4 transaction_status:1 transaction_partitions:1", p, end,
+            )
         producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n = read_qhibB(buffer, p)
         p += 16
         transaction_partitions: list[PartitionsSchema] | None = None
@@ -280,21 +284,28 @@ def _decode_transaction_log_value_1(buffer: Buffer, view: memoryview, p: int, en
         transaction_last_update_timestamp_ms, transaction_start_timestamp_ms, t = read_qqB(buffer, p)
         p += 17
         if t:
-            previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, tags, p = _read_transaction_log_value_tags(buffer, view, p, end, t)
+            (
+                previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, tags, p,
+            ) = _read_transaction_log_value_tags(buffer, view, p, end, t)
         else:
-            previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, tags = -1, -1, 0, -1, ()
+            (
+                previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, tags,
+            ) = -1, -1, 0, -1, ()
         if p != end:
             raise not_at_end("TransactionLogValue", p, end)
         return new(TransactionLogValue, (
-            producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch, transaction_timeout_ms,
-            transaction_status, transaction_partitions, transaction_last_update_timestamp_ms, transaction_start_timestamp_ms,
-            client_transaction_version, tags,
+            producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch,
+            transaction_timeout_ms, transaction_status, transaction_partitions, transaction_last_update_timestamp_ms,
+            transaction_start_timestamp_ms, client_transaction_version, tags,
         ))
     except UnicodeDecodeError as error:
         raise not_text(error, at, p) from None
 
 
-def _write_transaction_log_value_tags(previous_producer_id: Any, next_producer_id: Any, client_transaction_version: Any, next_producer_epoch: Any, unknown_tags: UnknownTags) -> bytes:
+def _write_transaction_log_value_tags(
+    previous_producer_id: Any, next_producer_id: Any, client_transaction_version: Any, next_producer_epoch: Any,
+    unknown_tags: UnknownTags,
+) -> bytes:
     """The tagged fields of TransactionLogValue that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
     if previous_producer_id != -1:
@@ -326,9 +337,9 @@ def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
     add = parts.append
     try:
         (
-            producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch, transaction_timeout_ms,
-            transaction_status, transaction_partitions, transaction_last_update_timestamp_ms, transaction_start_timestamp_ms,
-            client_transaction_version, unknown_tags,
+            producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch,
+            transaction_timeout_ms, transaction_status, transaction_partitions, transaction_last_update_timestamp_ms,
+            transaction_start_timestamp_ms, client_transaction_version, unknown_tags,
         ) = message
         if transaction_partitions is None:
             add(write_qhibx(producer_id, producer_epoch, transaction_timeout_ms, transaction_status))
@@ -337,7 +348,9 @@ def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
             if n < 127:
                 add(write_qhibB(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n + 1))
             else:
-                add(write_qhib(producer_id, producer_epoch, transaction_timeout_ms, transaction_status) + uvarint(n + 1))
+                add(write_qhib(
+                    producer_id, producer_epoch, transaction_timeout_ms, transaction_status,
+                ) + uvarint(n + 1))
             for topic, partition_ids, transaction_partitions_unknown_tags in transaction_partitions:
                 body = topic.encode()
                 n = len(body)

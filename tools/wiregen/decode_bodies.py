@@ -1,0 +1,187 @@
+"""Decoding what has a variable size: strings, bytes, records, and arrays of all kinds.
+
+Each function here is called behind a run whose last value, `n`, announces the body.
+"""
+
+from typing import TYPE_CHECKING
+
+from wiregen.layout import CODES, Layout, Slot
+from wiregen.plan import Place, Segment
+
+if TYPE_CHECKING:
+    from wiregen.decode import Reading
+
+
+def read_sized(reading: "Reading", place: Place, slot: Slot, following: Segment | None) -> None:
+    """A string, bytes, or records."""
+    path, local, code = place.path_of(slot.field), place.local(slot.field), reading.code
+    if slot.is_compact:
+        reading.rest("text_rest" if slot.field.type == "string" else "uvarint_rest", path)
+    if not slot.is_nullable:
+        _sized_value(reading, place, slot, following)
+    else:
+        with code.block("if n:" if slot.is_compact else "if n >= 0:"):
+            _sized_value(reading, place, slot, following)
+        with code.block("else:" if slot.is_compact else "elif n == -1:"):
+            code(f"{local} = None", "q = p")
+            if following and following.size:
+                _fit(reading, "", following, place.path)
+        if not slot.is_compact:
+            reading.module.use("negative")
+            with code.block("else:"):
+                code(f'raise negative(n, "{path}", p)')
+    reading.here, reading.is_checked = "q", True
+
+
+def _sized_value(reading: "Reading", place: Place, slot: Slot, following: Segment | None) -> None:
+    """What a length that is not null announces; `q` is behind it."""
+    local = place.local(slot.field)
+    length = "n - 1" if slot.is_compact else "n"
+    impossible = "" if slot.is_nullable else "not n or " if slot.is_compact else "n < 0 or "
+    reading.code(f"q = p + {length}")
+    _fit(reading, impossible, following, place.path, name=slot.field.name, length=length)
+    match slot.field.type:
+        case "string":
+            reading.has_text = True
+            reading.code(f'at = "{place.path_of(slot.field)}"')
+            hint, value = "str", "buffer[p:q].decode()"
+        case "bytes":
+            hint, value = "bytes", "bytes(view[p:q])"
+        case _:
+            hint, value = "memoryview", "view[p:q]"
+    if slot.is_nullable:
+        reading.declare(local, f"{hint} | None", value)
+    else:
+        reading.code(f"{local} = {value}")
+
+
+def _fit(
+    reading: "Reading", impossible: str, following: Segment | None, path: str, *, name: str = "", length: str = ""
+) -> None:
+    """Refuse if `q`, or the run that follows there, is not within the frame."""
+    size = following.size if following else 0
+    end = reading.end
+    beyond = f"q > {end}" if not size else f"q >= {end}" if size == 1 else f"q + {size} > {end}"
+    run = [f"{name}:n"] if name else []
+    run += following.describe(path) if following else ()
+    reading.module.use("cut")
+    arguments = [f'"{path}"', f'"{" ".join(run)}"', "p", end, *([length] if length else [])]
+    reading.code.refuse(f"{impossible}{beyond}", f"cut({', '.join(arguments)})")
+
+
+def read_scalars(reading: "Reading", place: Place, slot: Slot, following: Segment | None) -> bool:
+    """An array of fixed values. Whether the single byte that follows was read along."""
+    local, kind, module, code = place.local(slot.field), slot.field.type, reading.module, reading.code
+    path, name, size = place.path_of(slot.field), slot.field.name, CODES[slot.field.type][1]
+    units = "n" if size == 1 else f"n * {size}"
+    if slot.is_compact:
+        reading.rest("uvarint_rest", path)
+        code("n -= 1")
+    if slot.is_nullable:
+        if not slot.is_compact:
+            module.use("negative")
+            reading.code.refuse("n < -1", f'negative(n, "{path}", p)')
+        code(f"q = p + {units} if n > 0 else p")
+        _fit(reading, "", following, place.path, name=name, length="q - p")
+    else:
+        code(f"q = p + {units}")
+        length = units if size == 1 else f"{units} if n > 0 else n"
+        _fit(reading, "n < 0 or ", following, place.path, name=name, length=length)
+    if following and following.codes == "B" and not slot.is_nullable:
+        shape = module.numbers("read", kind, after="B")
+        code(f"*{local}, {'n' if following.body else 't'} = {shape}[n](buffer, p)", "p = q + 1")
+        return True
+    value = f"[*{module.numbers('read', kind)}[n](buffer, p)]"
+    code(f"{local} = {value} if n >= 0 else None" if slot.is_nullable else f"{local} = {value}")
+    reading.here, reading.is_checked = "q", True
+    return False
+
+
+def read_array(reading: "Reading", place: Place, slot: Slot) -> None:
+    """An array of strings or rows, null if it may be."""
+    local, code = place.local(slot.field), reading.code
+    item = slot.row.struct.name if slot.row else "str"
+    if slot.is_nullable:
+        reading.declare(local, f"list[{item}] | None", "None")
+        with code.block("if n:" if slot.is_compact else "if n != -1:"):
+            _count(reading, place, slot)
+            code(f"{local} = []")
+            _items(reading, place, slot)
+    elif slot.field.is_rare and slot.is_compact:
+        reading.declare(local, f"list[{item}]", "[]")
+        with code.block("if n != 1:"):
+            _count(reading, place, slot)
+            _items(reading, place, slot)
+    else:
+        _count(reading, place, slot)
+        reading.declare(local, f"list[{item}]", "[]")
+        _items(reading, place, slot)
+
+
+def _count(reading: "Reading", place: Place, slot: Slot) -> None:
+    """Make `n` the number of rows, after a check that so many could be there."""
+    path = place.path_of(slot.field)
+    size = slot.row.minimal_size if slot.row else 1 if slot.is_compact else 2
+    if slot.is_compact:
+        reading.rest("uvarint_rest", path)
+        reading.code("n -= 1")
+    reading.module.use("crowded")
+    impossible = "" if slot.is_nullable and slot.is_compact else "n < 0 or "
+    rows = "n" if size == 1 else f"n * {size}"
+    reading.code.refuse(f"{impossible}{rows} > {reading.end} - p", f'crowded(n, {size}, "{path}", p, {reading.end})')
+
+
+def _items(reading: "Reading", place: Place, slot: Slot) -> None:
+    if slot.row is None:
+        _texts(reading, place, slot)
+    elif not slot.row.has_fixed_size:
+        _rows(reading, place, slot)
+    elif not slot.row.is_flexible:
+        _fixed_rows(reading, place, slot)
+    else:
+        # Tagged fields are rare. A look at all the places of a tag count tells whether the rows have one size.
+        size = slot.row.minimal_size
+        with reading.code.block(f"if n > 1 and buffer[p + {size - 1} : p + n * {size} : {size}].count(0) == n:"):
+            _fixed_rows(reading, place, slot)
+        with reading.code.block("else:"):
+            _rows(reading, place, slot)
+
+
+def _texts(reading: "Reading", place: Place, slot: Slot) -> None:
+    path, name, end, code = place.path_of(slot.field), slot.field.name, reading.end, reading.code
+    reading.has_text = True
+    with code.block("for _ in range(n):"):
+        if slot.is_compact:
+            reading.code.refuse(f"p >= {end}", f'cut("{place.path}", "{name}:1", p, {end})')
+            code("n = buffer[p]", "p += 1")
+            reading.rest("text_rest", path)
+            code("q = p + n - 1")
+            _fit(reading, "not n or ", None, place.path, name=name, length="n - 1")
+        else:
+            reading.code.refuse(f"{end} - p < 2", f'cut("{place.path}", "{name}:2", p, {end})')
+            code(f"(n,) = {reading.module.read('h')}(buffer, p)", "p += 2", "q = p + n")
+            _fit(reading, "n < 0 or ", None, place.path, name=name, length="n")
+        code(f'at = "{path}"', f"{place.local(slot.field)}.append(buffer[p:q].decode())", "p = q")
+
+
+def _rows(reading: "Reading", place: Place, slot: Slot) -> None:
+    inside = place.inside(slot)
+    with reading.code.block("for _ in range(n):"):
+        reading.plan(inside)
+        reading.build(inside, f"{place.local(slot.field)}.append(", ")")
+
+
+def _fixed_rows(reading: "Reading", place: Place, slot: Slot) -> None:
+    """Rows of one size, none with tagged fields: one call of C code walks them all."""
+    assert slot.row
+    layout, code = slot.row, reading.code
+    inside = place.inside(slot)
+    codes = "".join(CODES[each.field.type][0] for each in layout.slots) + ("x" if layout.is_flexible else "")
+    code(f"q = p + n * {layout.minimal_size}")
+    targets = [inside.local(each.field) for each in layout.slots]
+    code.targets("for ", targets, f" in {reading.module.rows(codes)}(view[p:q]):")
+    code.depth += 1
+    untagged = Layout(layout.struct, layout.slots, (), layout.absent, is_flexible=False)
+    reading.build(Place(untagged, inside.path, inside.names), f"{place.local(slot.field)}.append(", ")")
+    code.depth -= 1
+    code("p = q")
