@@ -8,13 +8,13 @@ The last segment of a log is *active*: it alone grows. Its indexes stay in memor
 """
 
 import contextlib
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias, cast
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.config import LogConfig
 from headrace.log.errors import CorruptIndexError
-from headrace.log.fs import Buffer, File, FileSystem, RawWriter, sync_file
+from headrace.log.fs import Buffer, File, FileSystem, sync_file
 from headrace.log.index import (
     MAX_RELATIVE_OFFSET,
     OFFSET_ENTRY_SIZE,
@@ -30,7 +30,10 @@ from headrace.log.slices import EMPTY, LogSlice
 from headrace.protocol.batch import NO_TIMESTAMP
 from headrace.protocol.errors import CorruptBatchError
 
+SegmentWriter: TypeAlias = tuple[Callable[[Any, Buffer], int], Any, File]  # a file's raw writer, and the file
+
 NEVER: Final = -1  # as `quiet_until`: every append needs a second look
+_NO_WRITER: Final = cast("SegmentWriter", None)  # while `quiet_until` is NEVER nobody looks at it
 _KNOWN_LIMIT: Final = 64  # remembered read positions; as many readers may follow a segment without a search
 
 
@@ -93,7 +96,7 @@ class Segment:
         self.max_timestamp_offset = base_offset  # the last offset of the first batch with it
         # For the log's append: batches that end up to here need no index entry and no roll; the file's raw writer.
         self.quiet_until = NEVER
-        self.writer: RawWriter | None = None
+        self.writer = _NO_WRITER
 
     @classmethod
     def create(
@@ -116,15 +119,15 @@ class Segment:
         if file.size:
             file.truncate(0)
         segment._take_file(file)
-        segment._forget_indexes()
+        segment.reset_indexes()
         segment._aborted = AbortedIndex()
         return segment
 
     def __repr__(self) -> str:
         return f"Segment({self.path(LOG)}, {self.size} bytes)"
 
-    def path(self, suffix: str) -> str:
-        return f"{self._directory}/{file_name(self.base_offset, suffix, self.stage)}"
+    def path(self, suffix: str, stage: str | None = None) -> str:
+        return f"{self._directory}/{file_name(self.base_offset, suffix, self.stage if stage is None else stage)}"
 
     # The file
 
@@ -144,7 +147,7 @@ class Segment:
     def drop_file(self) -> None:
         """Forget the open file, and what can be read again from others. Whoever holds a slice keeps the file open."""
         self._file = None
-        self.writer = None
+        self.writer = _NO_WRITER
         self.quiet_until = NEVER
         if not self._indexes_changed:
             self._offsets = self._times = self._aborted = None
@@ -212,11 +215,12 @@ class Segment:
 
     def rebuild_indexes(self) -> None:
         """From the headers of all batches."""
-        self._forget_indexes()
+        self.reset_indexes()
         for position, header in headers(self.file, 0, self.size):
-            self.account(position, last_offset=header[0] + header[6], max_timestamp=header[8])
+            self.account(position, header[0] + header[6], header[8])
 
-    def _forget_indexes(self) -> None:
+    def reset_indexes(self) -> None:
+        """As for an empty segment."""
         self._offsets = OffsetIndex(self.base_offset)
         self._times = TimeIndex(self.base_offset)
         self._indexes_changed = True
@@ -233,6 +237,11 @@ class Segment:
             len(self.offsets) >= limit_bytes // OFFSET_ENTRY_SIZE
             or len(self.times) >= limit_bytes // TIME_ENTRY_SIZE - 1
         )
+
+    @property
+    def is_ahead_of_its_files(self) -> bool:
+        """Would a crash now cost the indexes?"""
+        return self._indexes_changed
 
     def has_room_for(self, offset: int) -> bool:
         """Can the indexes express `offset`, and those of the batches that need no second look after it?"""
@@ -277,9 +286,9 @@ class Segment:
         self.load_indexes()
         self.file.append(data)
         self.size = position + len(data)
-        self.account(position, last_offset=last_offset, max_timestamp=max_timestamp)
+        self.account(position, last_offset, max_timestamp)
 
-    def account(self, position: int, *, last_offset: int, max_timestamp: int) -> None:
+    def account(self, position: int, last_offset: int, max_timestamp: int) -> None:
         """Take a batch that stands at `position` into the indexes, by Kafka's rules. They must be loaded."""
         offsets = self._offsets
         assert offsets is not None
@@ -292,13 +301,23 @@ class Segment:
         if position - offsets.last_position > self.config.index_interval_bytes:
             offsets.append(last_offset, position)
             self._times.append(self.max_timestamp, self.max_timestamp_offset)
+            if self.quiet_until != NEVER:
+                self._allow_quiet_appends()
         self._indexes_changed = True
 
     def prepare_appends(self) -> None:
         """Make ready for the log's quick path: load what it needs, open the file, say how far it may go."""
         self.load_indexes()
-        if self.writer is None:
-            self.writer = self.file.raw_writer()
+        if self.writer is _NO_WRITER:
+            file = self.file
+            self.writer = (*file.raw_writer(), file)
+        else:
+            self._open_files.used(self)
+        # The first batch tells the segment's age: it needs a second look.
+        if self.size:
+            self._allow_quiet_appends()
+
+    def _allow_quiet_appends(self) -> None:
         config = self.config
         # What passes is no larger than the interval; with a lower limit on messages each needs to be looked at.
         if self.is_index_full or config.max_message_bytes < config.index_interval_bytes:
@@ -428,9 +447,9 @@ class Segment:
     # Names
 
     def rename(self, stage: str) -> None:
-        """Give all files another second suffix, the log last. Those that are missing are not missed."""
-        old = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
-        self.stage = stage
-        for source, suffix in zip(old, SEGMENT_SUFFIXES, strict=True):
+        """Give all files another second suffix, the log last. Index files that are missing are not missed."""
+        for suffix in SEGMENT_SUFFIXES[:-1]:
             with contextlib.suppress(FileNotFoundError):
-                self._fs.rename(source, self.path(suffix))
+                self._fs.rename(self.path(suffix), self.path(suffix, stage))
+        self._fs.rename(self.path(LOG), self.path(LOG, stage))
+        self.stage = stage

@@ -1,0 +1,86 @@
+"""Slow work as data: what the log wants done by a thread that may wait for the disk.
+
+A chore holds files and paths that nobody changes any more, or that may be synced while they grow. `run` is for the
+worker thread and touches nothing else. Afterwards, on the thread that owns the log, `done` tells the log, or `failed`
+does, with the OSError of `run`. Chores of one log run one after the other, in the order in which they were handed out.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Protocol
+
+from headrace.log.fs import File, FileSystem, sync_file
+from headrace.log.segment import Segment
+
+
+class Chore(Protocol):
+    def run(self) -> None:
+        """Raises OSError."""
+
+    def done(self) -> None: ...
+
+    def failed(self, error: OSError) -> None: ...
+
+
+class Flushable(Protocol):
+    """The log, as a flush sees it."""
+
+    def flushed(self, plan: "FlushPlan") -> None: ...
+
+    def flush_failed(self, error: OSError) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlushPlan:
+    """Sync all that is below `end_offset`: batches, and what a reader of them needs that no recovery would rebuild."""
+
+    log: Flushable
+    fs: FileSystem
+    end_offset: int
+    whole: tuple[Segment, ...]  # all of whose files are in the plan
+    files: tuple[File, ...]  # logs
+    idle_files: tuple[File, ...]  # logs that are read seldom: their pages may go
+    paths: tuple[str, ...]  # of indexes and snapshots
+    epochs: tuple[str, bytes] | None  # the checkpoint of leader epochs: its path and new content
+    directories: tuple[str, ...]  # that have got new names
+    # What the log counted when the plan was made, to know afterwards what it covers:
+    truncations: int
+    name_changes: int
+    epoch_changes: int
+
+    def run(self) -> None:
+        for file in self.files:
+            file.sync()
+        for path in self.paths:
+            sync_file(self.fs, path)
+        if self.epochs is not None:
+            self.fs.write_atomically(*self.epochs)
+        for directory in self.directories:
+            self.fs.sync_dir(directory)
+        for file in self.idle_files:
+            file.drop_pages()
+
+    def done(self) -> None:
+        self.log.flushed(self)
+
+    def failed(self, error: OSError) -> None:
+        self.log.flush_failed(error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RemoveFiles:
+    """Files that are no part of any log. Removing one of 1 GB takes tens of milliseconds."""
+
+    fs: FileSystem
+    paths: tuple[str, ...]
+
+    def run(self) -> None:
+        for path in self.paths:
+            with contextlib.suppress(FileNotFoundError):
+                self.fs.remove(path)
+
+    def done(self) -> None:
+        pass
+
+    def failed(self, error: OSError) -> None:
+        """The next opening of the log tries again."""

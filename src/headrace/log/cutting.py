@@ -1,0 +1,106 @@
+"""What takes records away from a log: truncation from its end, deletion from its start, compaction in between.
+
+A truncation is synced before it returns. The log will write the same offsets anew, and a crash must not bring back the
+old ones, neither instead of the new nor behind them. Deletion needs none: what comes back lies below the log's start.
+
+A failure in the middle leaves files whose state nobody knows for sure: the log fails, and the next opening settles it.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headrace.log.errors import OffsetOutOfRangeError
+from headrace.log.segment import Segment
+
+if TYPE_CHECKING:
+    from headrace.log.log import Log
+
+
+def truncate_to(log: "Log", offset: int) -> bool:
+    """Drop every batch that ends at `offset` or later. False if there is none. Raises StorageError."""
+    if offset >= log.log_end_offset:
+        return False
+    if offset < log.segments[0].base_offset:
+        truncate_fully_and_start_at(log, offset)
+        return True
+    log.refuse_if_failed()
+    try:
+        doomed = log.segments.from_offset(offset)[1:]
+        log.remove_later(log.segments.take_out(doomed[::-1], for_good=True))
+        log.active = log.segments.active
+        log.aborted_of(log.active)
+        end_offset = log.active.truncate(offset)
+        log.active.file.sync()
+        log.producer_history.drop_snapshots_after(end_offset)
+    except OSError as error:
+        raise log.fail(f"its truncation to offset {offset} failed ({error})") from error
+    _end_at(log, end_offset)
+    log.log_start_offset = min(log.log_start_offset, end_offset)
+    log.epoch_file.truncate_from_end(end_offset)
+    log.durability.truncated(end_offset)
+    return True
+
+
+def truncate_fully_and_start_at(log: "Log", offset: int) -> None:
+    """Drop everything, and go on at `offset`. Raises StorageError."""
+    log.refuse_if_failed()
+    created_ms = log.active.created_ms
+    try:
+        log.remove_later(log.segments.take_out(tuple(log.segments)[::-1], for_good=True))
+        log.producer_history.drop_snapshots_after(-1)
+        log.active = log.segments.create(offset, log.config, now_ms=created_ms)
+    except OSError as error:
+        raise log.fail(f"its restart at offset {offset} failed ({error})") from error
+    _end_at(log, offset)
+    log.log_start_offset = log.high_watermark = offset
+    log.epoch_file.clear()
+    log.durability.named()
+    log.durability.restarted(offset)
+
+
+def _end_at(log: "Log", end_offset: int) -> None:
+    log.log_end_offset = end_offset
+    log.high_watermark = min(log.high_watermark, end_offset)
+    log.producer_states = None
+    log.forget_epoch()
+
+
+def advance_log_start(log: "Log", offset: int) -> None:
+    """Nothing before `offset` is served any more; retention removes the files. Raises OffsetOutOfRangeError."""
+    if offset > log.high_watermark:
+        raise OffsetOutOfRangeError(offset, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset)
+    move_start(log, offset)
+
+
+def move_start(log: "Log", offset: int) -> None:
+    if offset > log.log_start_offset:
+        log.log_start_offset = offset
+        log.raise_high_watermark(offset)
+        log.epoch_file.truncate_from_start(offset)
+
+
+def delete_segments(log: "Log", segments: Sequence[Segment]) -> None:
+    """Drop the oldest segments; the active one stays. Raises StorageError."""
+    if not segments:
+        return
+    log.refuse_if_failed()
+    count = len(segments)
+    assert count < len(log.segments), "roll first: a log always has an active segment"
+    assert list(segments) == list(log.segments)[:count], (segments, log.segments)
+    move_start(log, log.segments[count].base_offset)
+    try:
+        log.remove_later(log.segments.take_out(segments))
+        log.producer_history.drop_stale_snapshots()
+    except OSError as error:
+        raise log.fail(f"old segments could not be renamed ({error})") from error
+
+
+def replace_segments(log: "Log", old: Sequence[Segment], new: Sequence[Segment]) -> None:
+    """Compacted segments, complete and synced as `.cleaned`, for a run of sealed ones. Raises StorageError."""
+    log.refuse_if_failed()
+    try:
+        log.remove_later(log.segments.replace(old, new))
+    except OSError as error:
+        raise log.fail(f"compacted segments could not take their place ({error})") from error
+    for segment in new:
+        segment.is_durable = True

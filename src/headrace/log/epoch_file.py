@@ -1,0 +1,54 @@
+"""The leader epochs of one log and their file, `leader-epoch-checkpoint`.
+
+The file is read when somebody first asks, and written by the next flush after a change, before the recovery point
+passes the change: what a crash loses of it, recovery finds in the batches.
+"""
+
+from headrace.log.epochs import FILE_NAME, EpochHistory
+from headrace.log.errors import CorruptCheckpointError
+from headrace.log.fs import FileSystem
+
+
+class EpochFile:
+    __slots__ = ("_fs", "_history", "changes", "path", "saved_changes")
+
+    def __init__(self, fs: FileSystem, directory: str) -> None:
+        self._fs = fs
+        self._history: EpochHistory | None = None
+        self.path = f"{directory}/{FILE_NAME}"
+        self.changes = 0  # since it was opened; how many of them the file has
+        self.saved_changes = 0
+
+    @property
+    def is_changed(self) -> bool:
+        return self.changes != self.saved_changes
+
+    @property
+    def history(self) -> EpochHistory:
+        """A file that is missing or damaged is an empty history: it then grows with the log."""
+        if self._history is None:
+            try:
+                text = self._fs.read_bytes(self.path).decode()
+                self._history = EpochHistory.parse(text, path=self.path)
+            except (FileNotFoundError, UnicodeDecodeError, CorruptCheckpointError):
+                self._history = EpochHistory()
+        return self._history
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        if epoch >= 0 and self.history.assign(epoch, start_offset):
+            self.changes += 1
+
+    def truncate_from_end(self, offset: int) -> None:
+        if self.history.truncate_from_end(offset):
+            self.changes += 1
+
+    def truncate_from_start(self, offset: int) -> None:
+        if self.history.truncate_from_start(offset):
+            self.changes += 1
+
+    def clear(self) -> None:
+        self.history.clear()
+        self.changes += 1
+
+    def to_bytes(self) -> bytes:
+        return self.history.format().encode()
