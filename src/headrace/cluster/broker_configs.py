@@ -38,10 +38,16 @@ _VARIANT: Final = (
 )
 
 
+def without_listener(name: str) -> str:
+    """`name` without the listener, and the mechanism, that it is set for."""
+    found = re.fullmatch(_VARIANT, name)
+    return found["plain"] if found else name
+
+
 def plain_name(name: str) -> str | None:
     """The config that `name` sets for one listener, or None if it does not."""
-    found = re.fullmatch(_VARIANT, name)
-    return found["plain"] if found and found["plain"] in _LISTENER_CONFIGS else None
+    plain = without_listener(name)
+    return plain if plain != name and plain in _LISTENER_CONFIGS else None
 
 
 def _check_node_id(values: Mapping[str, Value]) -> None:
@@ -56,17 +62,6 @@ def _check_quorum(values: Mapping[str, Value]) -> None:
             "controller.quorum.auto.join.enable", "is only for nodes with controller in process.roles"
         )
     check_outlasts(values, "broker.session.timeout.ms", "broker.heartbeat.interval.ms")
-
-
-def _check_ages(values: Mapping[str, Value]) -> None:
-    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
-        value = values[name]
-        if isinstance(value, int) and (value == 0 or value < -1):
-            raise InvalidConfigError(name, f"must be above 0, or -1 for no limit, not {value}")
-    for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0), ("log.flush.interval.ms", 0)):
-        value = values[name]
-        if isinstance(value, int) and value < least:
-            raise InvalidConfigError(name, f"must be at least {least}, not {value}")
 
 
 def _check_directories(values: Mapping[str, Value]) -> None:
@@ -152,7 +147,6 @@ BROKER_CONFIGS: Final = ConfigTable(
     rules=(
         _check_node_id,
         _check_quorum,
-        _check_ages,
         _check_directories,
         _check_replication,
         _check_connections,

@@ -168,7 +168,10 @@ def _with_own(
 
 def _convert(key: ConfigKey, place: ConfigSynonym) -> str | None:
     (synonym,) = (each for each in key.synonyms if each.name == place.name)
-    value = BROKER_CONFIGS[place.name].parse(place.value) if place.value is not None else None
+    try:
+        value = None if place.value is None else BROKER_CONFIGS[place.name].parse(place.value)
+    except InvalidConfigError:
+        return place.value
     return format_value(_scale(value, synonym))
 
 

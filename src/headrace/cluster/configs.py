@@ -7,7 +7,7 @@ value counts where several places set one.
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from headrace.cluster.broker_configs import BROKER_CONFIGS
+from headrace.cluster.broker_configs import BROKER_CONFIGS, without_listener
 from headrace.cluster.client_metrics_configs import CLIENT_METRICS_CONFIGS
 from headrace.cluster.config_types import ConfigKey, ConfigTable, ConfigType, InvalidConfigError, Scope, Value
 from headrace.cluster.foreign_configs import REFUSED, WITHOUT_EFFECT
@@ -101,8 +101,7 @@ def check_broker_file(overrides: Mapping[str, str]) -> StartCheck:
     """The start-up check: configs from a file, the command line or a program, before the broker starts."""
     problems, notices, known = [], [], {}
     for name, text in overrides.items():
-        plain = name.rpartition("listener.name.")[2].partition(".")[2] if name.startswith("listener.name.") else name
-        key = BROKER_CONFIGS.find(name)
+        plain, key = without_listener(name), BROKER_CONFIGS.find(name)
         if plain in WITHOUT_EFFECT:
             notices.append(f"{name} has no effect: {WITHOUT_EFFECT[plain]}")
         elif plain in REFUSED:
@@ -117,8 +116,17 @@ def check_broker_file(overrides: Mapping[str, str]) -> StartCheck:
 
 
 def check_broker_change(name: str, text: str | None, *, is_cluster_wide: bool) -> None:
-    """May a running broker, or all of them, be given this value (None: go back)? Raises InvalidConfigError."""
-    key = BROKER_CONFIGS.find(name)
+    """May a running broker, or all of them, be given this value? Raises InvalidConfigError.
+
+    None takes a value away, also one that another version or Kafka left behind and this one does not know.
+    """
+    plain, key = without_listener(name), BROKER_CONFIGS.find(name)
+    if key is None and text is None:
+        return
+    if plain in WITHOUT_EFFECT:
+        raise InvalidConfigError(name, f"would have no effect: {WITHOUT_EFFECT[plain]}")
+    if plain in REFUSED:
+        raise InvalidConfigError(name, f"cannot be set: {REFUSED[plain][1]}")
     if key is None:
         raise unknown_config(name, BROKER_CONFIGS)
     if key.is_read_only:

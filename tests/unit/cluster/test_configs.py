@@ -115,8 +115,8 @@ def test_the_broker_bounds_what_a_group_may_set() -> None:
         ({"listners": "A://:1"}, "listners is not a broker config; did you mean listeners?"),
         ({"num.partitions": "0"}, 'num.partitions must be a whole number >= 1, not "0"'),
         ({"node.id": "1", "broker.id": "2"}, "broker.id must be left out or equal to node.id, but 2 != 1"),
-        ({"log.retention.hours": "0"}, "log.retention.hours must be above 0, or -1 for no limit, not 0"),
-        ({"log.roll.ms": "0"}, "log.roll.ms must be at least 1, not 0"),
+        ({"log.retention.hours": "0"}, 'log.retention.hours must be a whole number of hours >= 1, or -1, not "0"'),
+        ({"log.roll.ms": "0"}, 'log.roll.ms must be a whole number of milliseconds >= 1, not "0"'),
         (
             {"broker.heartbeat.interval.ms": "9000"},
             "broker.session.timeout.ms must be above broker.heartbeat.interval.ms, but 9000 <= 9000",
@@ -197,6 +197,10 @@ def test_one_listener_can_have_its_own_value() -> None:
     key = BROKER_CONFIGS.find("listener.name.internal.ssl.keystore.password")
     assert key is not None
     assert key.is_sensitive
+    handler = "listener.name.internal.plain.sasl.server.callback.handler.class"
+    assert file_complaints({handler: "a.B"}) == [
+        f"{handler} must be left out: it names a Java class, and Headrace cannot run one"
+    ]
     assert check_broker_file({"listener.name.internal.num.network.threads": "3"}).notices
 
 
@@ -219,6 +223,11 @@ def test_one_listener_can_have_its_own_value() -> None:
             True,
             "listener.name.a.max.connections can only be set for one broker",
         ),
+        ("num.io.threads", "5", True, "num.io.threads would have no effect: a Headrace broker runs one event loop"),
+        ("num.io.threads", None, True, None),
+        ("config.providers", "x", True, "config.providers cannot be set: it names a Java class"),
+        ("left.by.a.newer.version", None, True, None),
+        ("log.retention.ms", "0", True, "log.retention.ms must be a whole number of milliseconds >= 1, or -1"),
         ("log.retention", "5", False, "log.retention is not a broker config; did you mean log.retention.ms?"),
     ],
 )

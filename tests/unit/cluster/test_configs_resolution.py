@@ -116,6 +116,8 @@ def test_values_are_shown_as_kafka_writes_them() -> None:
 def test_a_value_from_elsewhere_that_we_cannot_read_is_shown_and_not_used() -> None:
     overrides = {"compression.type": "brotli", "future.config": "1"}
     assert resolve_topic_config("compression.type", overrides, {}, {}, {}).value == "brotli"
+    left_behind = {"log.retention.ms": "a week"}
+    assert resolve_topic_config("retention.ms", {}, left_behind, {}, {})[1:3] == ("a week", BROKER)
     values = topic_values(overrides, topic_defaults(broker_values()))
     assert values["compression.type"] == "producer"
     assert "future.config" not in values
