@@ -1,0 +1,285 @@
+"""One client's connection: frames in, replies out, in order.
+
+Theory. The loop tells that the socket is readable; one read takes what is there, up to the size of the shared receive
+buffer, and every whole frame of it is served at once. A reply is a list of parts or a `Later`; replies go out in the
+order of their requests, whatever the order in which they become ready. All replies of one read leave in one write,
+which matters more than anything else for many small requests.
+
+Requests are served only when the loop calls, never from inside the serving of another request: frames lie in a buffer
+that all connections share. So whatever lets a blocked connection go on asks the loop to call it.
+
+What bounds a connection:
+* `max_in_flight` replies may be outstanding, and about `MAX_UNSENT_BYTES` of ready ones unsent. Beyond either, nothing
+  more is read: a client that sends and never reads fills its own socket, not our memory.
+* `mute` stops reading for a while; a quota uses it.
+
+Parts that are slices of log files are sent by `sendfile` when they are large, and read when they are small: a system
+call costs more than copying a few kilobytes. A slice holds its file open until it is sent.
+"""
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from headrace.log.slices import LogSlice
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.frame import FrameError, Frames, FrameSplitter, ReceiveBuffer
+from headrace.protocol.types import Part
+from headrace.server.later import Later
+
+Reply: TypeAlias = list[Part]
+# Serve one request in buffer[start:end]; None is for requests that want no reply. Raises ProtocolError to close.
+Serve: TypeAlias = Callable[["Connection", bytearray, memoryview, int, int], "Reply | Later[Reply] | None"]
+
+SENDFILE_FROM_BYTES: Final = 64 * 1024
+MAX_UNSENT_BYTES: Final = 1024 * 1024  # ready replies beyond it wait for the client to read
+MAX_SEND_BYTES: Final = 1024 * 1024  # one reply may be large; this much of it goes out before others get their turn
+_MORE: Final = getattr(socket, "MSG_MORE", 0)
+
+
+class Connection:
+    __slots__ = (
+        "_has_frames",
+        "_is_reading",
+        "_is_writing",
+        "_loop",
+        "_mutes",
+        "_on_close",
+        "_serve",
+        "_sock",
+        "_splitter",
+        "_unsent",
+        "_unsent_bytes",
+        "_waiting",
+        "close_reason",
+        "listener",
+        "max_in_flight",
+        "peer",
+        "session",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        sock: socket.socket,
+        receive_buffer: ReceiveBuffer,
+        serve: Serve,
+        *,
+        listener: str,
+        max_frame_bytes: int,
+        max_in_flight: int,
+        on_close: Callable[["Connection"], None],
+    ) -> None:
+        self._loop = loop
+        self._sock = sock
+        self._serve = serve
+        self._on_close = on_close
+        self._splitter = FrameSplitter(receive_buffer, max_frame_bytes=max_frame_bytes)
+        self._waiting: deque[_Slot] = deque()  # replies that are not ready, and ready ones behind them
+        self._unsent: deque[Any] = deque()  # parts in the order of sending; the first may be sent in part
+        self._unsent_bytes = 0
+        self._mutes = 0
+        self._is_reading = False
+        self._is_writing = False
+        self._has_frames = False  # whole ones wait in the splitter until the connection may go on
+        self.listener = listener
+        self.max_in_flight = max_in_flight
+        self.peer = sock.getpeername()
+        self.session: Any = None  # what the layer above knows about this client: principal, software, fetch sessions
+        self.close_reason: str | None = None
+        self._go_on()
+
+    @property
+    def is_closed(self) -> bool:
+        return self.close_reason is not None
+
+    # Reading
+
+    def _readable(self) -> None:
+        try:
+            size = self._sock.recv_into(self._splitter.space())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.close(f"receiving failed: {error}")
+            return
+        if not size:
+            self.close("the client closed it")
+            return
+        self._take(lambda: self._splitter.received(size))
+        self._go_on()
+
+    def _take(self, frames: Callable[[], Frames]) -> None:
+        """Serve the frames, or those before the connection is blocked."""
+        try:
+            buffer, view, ranges = frames()
+        except FrameError as error:
+            self.close(str(error))
+            return
+        for start, end in ranges:
+            if self._is_blocked:
+                self._splitter.put_back(buffer, start)
+                self._has_frames = True
+                break
+            try:
+                reply = self._serve(self, buffer, view, start, end)
+            except ProtocolError as error:
+                self.close(str(error))
+                return
+            if reply is not None:
+                self._enqueue(reply)
+        self._send()
+
+    @property
+    def _is_blocked(self) -> bool:
+        return self._mutes > 0 or len(self._waiting) >= self.max_in_flight or self._unsent_bytes > MAX_UNSENT_BYTES
+
+    def _go_on(self) -> None:
+        """Serve what was kept, if that is allowed now, and read if and only if more requests may be served."""
+        if self._has_frames and not self._is_blocked and not self.is_closed:
+            self._has_frames = False
+            self._take(self._splitter.resume)
+        wanted = not self.is_closed and not self._is_blocked and not self._has_frames
+        if wanted == self._is_reading:
+            return
+        if wanted:
+            self._loop.add_reader(self._sock.fileno(), self._readable)
+        elif not self.is_closed:
+            self._loop.remove_reader(self._sock.fileno())
+        self._is_reading = wanted
+
+    def _ask_to_go_on(self) -> None:
+        """When a reply or a write may have ended what blocked the connection."""
+        if not self._is_reading and not self._is_blocked and not self.is_closed:
+            self._loop.call_soon(self._go_on)
+
+    def mute(self, seconds: float) -> None:
+        """Serve no more requests for a while; replies still go out."""
+        self._mutes += 1
+        self._go_on()
+        self._loop.call_later(seconds, self._unmute)
+
+    def _unmute(self) -> None:
+        self._mutes -= 1
+        self._go_on()
+
+    # Replying
+
+    def _enqueue(self, reply: Reply | Later[Reply]) -> None:
+        if isinstance(reply, Later):
+            slot = _Slot(reply)
+            self._waiting.append(slot)
+            reply.then(lambda parts: self._ready(slot, parts))
+        elif self._waiting:
+            self._waiting.append(_Slot(None, reply))
+        else:
+            self._queue(reply)
+
+    def _ready(self, slot: "_Slot", parts: Reply) -> None:
+        slot.parts = parts
+        if self._waiting and self._waiting[0] is slot and not self.is_closed:
+            while self._waiting and self._waiting[0].parts is not None:
+                self._queue(self._waiting.popleft().parts or [])
+            self._send()
+
+    def _queue(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            size = len(part)
+            if not size:
+                continue
+            if size < SENDFILE_FROM_BYTES and type(part) is LogSlice:
+                part = part.read()
+            self._unsent.append(part)
+            self._unsent_bytes += size
+
+    # Sending
+
+    def _send(self) -> None:
+        """Send what the socket takes, and wait for it to take more."""
+        if self.is_closed:
+            return
+        budget = MAX_SEND_BYTES
+        try:
+            while self._unsent and budget > 0:
+                budget -= self._send_some()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self.close(f"sending failed: {error}")
+            return
+        wanted = bool(self._unsent)
+        if wanted != self._is_writing:
+            self._is_writing = wanted
+            if wanted:
+                self._loop.add_writer(self._sock.fileno(), self._send)
+            else:
+                self._loop.remove_writer(self._sock.fileno())
+        self._ask_to_go_on()
+
+    def _send_some(self) -> int:
+        """One system call's worth of what is unsent. How much the socket took."""
+        first = self._unsent[0]
+        if type(first) is LogSlice:
+            sent = os.sendfile(self._sock.fileno(), first.fileno(), first.position, first.size_bytes)
+            if not sent:
+                raise OSError("the log file ends before the slice does")
+            first.position += sent
+            first.size_bytes -= sent
+            if not first.size_bytes:
+                self._unsent.popleft()
+        else:
+            data = self._gather()
+            sent = self._sock.send(data, _MORE if len(self._unsent) > 1 else 0)
+            self._unsent[0] = data[sent:] if sent < len(data) else b""
+            if sent == len(data):
+                self._unsent.popleft()
+        self._unsent_bytes -= sent
+        return sent
+
+    def _gather(self) -> bytes | memoryview:
+        """The bytes at the front as one piece, which stays at the front until it is sent."""
+        unsent = self._unsent
+        if len(unsent) == 1 or type(unsent[1]) is LogSlice:
+            first: bytes | memoryview = unsent[0] if type(unsent[0]) is bytes else memoryview(unsent[0])
+        else:
+            pieces = []
+            size = 0
+            while unsent and type(unsent[0]) is not LogSlice and size < MAX_SEND_BYTES:
+                size += len(unsent[0])
+                pieces.append(unsent.popleft())
+            first = b"".join(pieces)
+            unsent.appendleft(first)
+        # What a partial send leaves is sliced again and again: without copying when it is large.
+        return memoryview(first) if type(first) is bytes and len(first) > SENDFILE_FROM_BYTES else first
+
+    # Closing
+
+    def close(self, reason: str) -> None:
+        """Now. Replies that are not sent are lost; what waits for one is told so."""
+        if self.is_closed:
+            return
+        self.close_reason = reason
+        if self._is_reading:
+            self._loop.remove_reader(self._sock.fileno())
+        if self._is_writing:
+            self._loop.remove_writer(self._sock.fileno())
+        self._sock.close()
+        self._unsent.clear()
+        waiting, self._waiting = self._waiting, deque()
+        for slot in waiting:
+            if slot.later is not None:
+                slot.later.abandon()
+        self._on_close(self)
+
+
+class _Slot:
+    """The place of a reply among those of its connection."""
+
+    __slots__ = ("later", "parts")
+
+    def __init__(self, later: Later[Reply] | None, parts: Reply | None = None) -> None:
+        self.later = later
+        self.parts = parts

@@ -1,0 +1,233 @@
+"""One connection over a real socket pair: order, coalescing, limits, closing."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from headrace.log.fs import RealFileSystem
+from headrace.log.slices import LogSlice
+from headrace.protocol.errors import ProtocolError
+from headrace.protocol.frame import ReceiveBuffer
+from headrace.server.connection import MAX_UNSENT_BYTES, Connection, Reply, Serve
+from headrace.server.later import Later
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+class Pair:
+    """A connection of the server and the client's end of it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, serve: Serve, *, max_in_flight: int = 100) -> None:
+        server, self.client = socket.socketpair()
+        server.setblocking(False)
+        self.client.setblocking(False)
+        self.closed: list[Connection] = []
+        self.loop = loop
+        self.connection = Connection(
+            loop,
+            server,
+            ReceiveBuffer(),
+            serve,
+            listener="PLAINTEXT",
+            max_frame_bytes=1000,
+            max_in_flight=max_in_flight,
+            on_close=self.closed.append,
+        )
+
+    async def send(self, data: bytes) -> None:
+        await self.loop.sock_sendall(self.client, data)
+
+    async def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = await asyncio.wait_for(self.loop.sock_recv(self.client, size - len(data)), 10)
+            if not piece:
+                break
+            data += piece
+        return data
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async def poll() -> None:
+            while not condition():
+                await asyncio.sleep(0)
+
+        await asyncio.wait_for(poll(), 10)
+
+    def end(self) -> None:
+        self.connection.close("the test is over")
+        self.client.close()
+
+
+def run(story: Callable[[asyncio.AbstractEventLoop], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await story(asyncio.get_running_loop())
+
+    asyncio.run(main())
+
+
+def echo(_: Connection, buffer: bytearray, __: memoryview, start: int, end: int) -> Reply:
+    return [bytes(buffer[start:end])]
+
+
+def test_requests_of_one_read_are_answered_in_order() -> None:
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, echo)
+        await pair.send(framed(b"one") + framed(b"two") + framed(b"three")[:5])
+        assert await pair.receive(6) == b"onetwo"
+        await pair.send(framed(b"three")[5:])
+        assert await pair.receive(5) == b"three"
+        pair.end()
+
+    run(story)
+
+
+def test_a_later_reply_holds_back_the_ones_behind_it() -> None:
+    promised: dict[bytes, Later[Reply]] = {}
+
+    def serve(_: Connection, buffer: bytearray, __: memoryview, start: int, end: int) -> Reply | Later[Reply]:
+        body = bytes(buffer[start:end])
+        if body.startswith(b"wait"):
+            return promised.setdefault(body, Later())
+        return [body]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"a") + framed(b"wait1") + framed(b"b") + framed(b"wait2") + framed(b"c"))
+        assert await pair.receive(1) == b"a"
+        await pair.until(lambda: len(promised) == 2)
+        promised[b"wait2"].resolve([b"second."])
+        promised[b"wait1"].resolve([b"first."])
+        assert await pair.receive(15) == b"first.bsecond.c"
+        pair.end()
+
+    run(story)
+
+
+def test_no_more_requests_are_served_than_may_be_in_flight() -> None:
+    promised: list[Later[Reply]] = []
+
+    def serve(*_: object) -> Later[Reply]:
+        promised.append(Later())
+        return promised[-1]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve, max_in_flight=2)
+        await pair.send(framed(b"x") * 5)
+        await pair.until(lambda: len(promised) == 2)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(promised) == 2
+        for index in range(5):
+            await pair.until(lambda: len(promised) > index)  # noqa: B023
+            promised[index].resolve([b"%d" % index])
+        assert await pair.receive(5) == b"01234"
+        pair.end()
+
+    run(story)
+
+
+def test_a_client_that_never_reads_fills_its_socket_and_not_our_memory() -> None:
+    served = 0
+
+    def serve(*_: object) -> Reply:
+        nonlocal served
+        served += 1
+        return [bytes(100_000)]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"x") * 10_000)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert served * 100_000 < 4 * MAX_UNSENT_BYTES
+        before = served
+        assert len(await pair.receive(before * 100_000)) == before * 100_000
+        await pair.until(lambda: served > before)
+        pair.end()
+
+    run(story)
+
+
+def test_large_and_small_slices_of_a_file_arrive_between_other_parts(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    content = bytes(range(256)) * 2000
+    path.write_bytes(content)
+    file = RealFileSystem().open(str(path))
+
+    def serve(*_: object) -> Reply:
+        return [b"<", LogSlice(file, 10, 400_000), b"|", LogSlice(file, 5, 100), b">"]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"x") * 2)
+        expected = b"<" + content[10:400_010] + b"|" + content[5:105] + b">"
+        assert await pair.receive(2 * len(expected)) == expected * 2
+        pair.end()
+
+    run(story)
+
+
+def test_a_peer_that_breaks_the_protocol_loses_its_connection() -> None:
+    def serve(*_: object) -> Reply:
+        raise ProtocolError("nonsense at byte 3")
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"x") * 2)
+        assert await pair.receive(1) == b""
+        assert pair.closed == [pair.connection]
+        assert pair.connection.close_reason == "nonsense at byte 3"
+        pair.end()
+
+    run(story)
+
+
+def test_a_frame_above_the_limit_closes_before_its_body_arrives() -> None:
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, echo)
+        await pair.send(struct.pack(">i", 1001))
+        assert await pair.receive(1) == b""
+        assert "1001" in str(pair.connection.close_reason)
+        pair.end()
+
+    run(story)
+
+
+def test_what_waits_for_a_reply_is_told_when_the_client_goes() -> None:
+    gone: list[str] = []
+
+    def serve(*_: object) -> Later[Reply]:
+        later: Later[Reply] = Later()
+        later.on_abandon(lambda: gone.append("gone"))
+        return later
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"x"))
+        await pair.until(lambda: bool(pair.connection._waiting))
+        pair.client.close()
+        await pair.until(lambda: gone == ["gone"])
+        assert pair.connection.is_closed
+
+    run(story)
+
+
+def test_a_muted_connection_serves_nothing_until_its_time_is_over() -> None:
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, echo)
+        pair.connection.mute(0.02)
+        await pair.send(framed(b"late"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        with pytest.raises(BlockingIOError):
+            pair.client.recv(1)
+        assert await pair.receive(4) == b"late"
+        pair.end()
+
+    run(story)
