@@ -1,0 +1,50 @@
+"""What a handler may ask: the broker's nouns, and who is asking.
+
+`Context` is made once, by the composition root; `RequestContext` is one request's view of it.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.cluster.image import Image
+from headrace.protocol.messages.headers import RequestHeader
+from headrace.server.clock import Clock
+from headrace.server.connection import Connection
+
+if TYPE_CHECKING:
+    from headrace.server.controller import Controller
+    from headrace.server.partitions import Partitions
+
+
+@dataclass(slots=True)
+class Context:
+    """The broker's nouns. Handlers reach everything through it, and only what they need."""
+
+    node_id: int
+    cluster_id: str
+    clock: Clock
+    controller: "Controller"  # the metadata road: decide, append, replay, reply; holds the image
+    partitions: "Partitions"  # the partitions that this broker has a replica of
+
+
+class RequestContext:
+    """One request: who asks, in which version, and the image that holds for all of its answer."""
+
+    __slots__ = ("broker", "connection", "header", "image")
+
+    def __init__(self, broker: Context, connection: Connection, header: RequestHeader) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.header = header
+        self.image: Image = broker.controller.image
+
+    @property
+    def version(self) -> int:
+        return self.header.request_api_version
+
+    @property
+    def client_id(self) -> str:
+        return self.header.client_id or ""
+
+    def now_ms(self) -> int:
+        return self.broker.clock.now_ms()

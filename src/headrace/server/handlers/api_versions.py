@@ -1,0 +1,70 @@
+"""ApiVersions (key 18, versions 0-4): what this broker speaks, and the features that the cluster has agreed on.
+
+Behaviour   the table of handlers, as it is; client software names are checked as Kafka checks them
+Versions    3 adds features (as tagged fields); 4 may tell of features whose lowest level is 0
+            a version that is too new is answered in version 0 by the dispatcher (KIP-511)
+Left out    nothing
+"""
+
+import re
+from typing import Final
+
+from headrace.cluster.features import SUPPORTED_FEATURES
+from headrace.cluster.image import Image
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from headrace.server.context import Context, RequestContext
+from headrace.server.handlers import SERVED
+
+_API_VERSIONS_KEY: Final = 18
+_PRODUCE_KEY: Final = 0
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
+
+
+def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+    if ctx.version >= 3 and not _is_valid_software(request):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(
+        api_keys=_advertised(),
+        # A client of version 3 takes a lowest level of 0 for an error (KAFKA-17492), so it does not see those features.
+        supported_features=[
+            SupportedFeatureKey(name, levels.lowest, levels.highest)
+            for name, levels in SUPPORTED_FEATURES.items()
+            if levels.lowest > 0 or ctx.version >= 4
+        ],
+        finalized_features_epoch=ctx.broker.controller.committed_offset,
+        finalized_features=_finalized(ctx.image),
+    )
+
+
+def unsupported_version(_: Context) -> ApiVersionsResponse:
+    """The answer, in version 0, to a version that this broker does not know: which ones it does."""
+    served = SERVED[_API_VERSIONS_KEY]
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[ApiVersion(served.key, served.min_version, served.max_version)],
+    )
+
+
+def _advertised() -> list[ApiVersion]:
+    # KAFKA-18659: librdkafka before 2.11 looks for Produce version 0 before it compresses, though nobody serves it.
+    return [
+        ApiVersion(served.key, 0 if served.key == _PRODUCE_KEY else served.min_version, served.max_version)
+        for served in sorted(SERVED.values())
+    ]
+
+
+def _finalized(image: Image) -> list[FinalizedFeatureKey]:
+    return [FinalizedFeatureKey(name, level, level) for name, level in sorted(image.features.items())]
+
+
+def _is_valid_software(request: ApiVersionsRequest) -> bool:
+    return bool(
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    )
