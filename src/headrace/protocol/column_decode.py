@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.protocol.batch import MAX_INT64, BatchHeader, Buffer
@@ -168,7 +167,7 @@ def _microseconds(timestamps: Positions) -> Any:
     """Milliseconds as Arrow timestamps; null where they do not fit, which is beyond the year 294,000."""
     bitmap = None
     if timestamps.max() > _MAX_MILLISECONDS or timestamps.min() < -_MAX_MILLISECONDS:
-        fits: npt.NDArray[np.bool_] = np.abs(timestamps) <= _MAX_MILLISECONDS
+        fits = (timestamps <= _MAX_MILLISECONDS) & (timestamps >= -_MAX_MILLISECONDS)
         bitmap = validity(fits)
         timestamps = np.where(fits, timestamps, 0)
     return pa.Array.from_buffers(

@@ -157,12 +157,15 @@ def _milliseconds(column: Any, missing_ms: int | None) -> Positions:
         times, divisor = 1, 1
     else:
         raise ValueError(f"column 'timestamp' is {column.type}; it must be an Arrow timestamp or integer milliseconds")
+    if column.null_count and missing_ms is None:
+        raise ValueError("rows without a timestamp, and no timestamp_ms to give them")
+    numbers: Positions = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
+    if times > 1 and len(numbers) and max(-int(numbers.min()), int(numbers.max())) > MAX_INT64 // times:
+        raise ValueError("timestamps in seconds that milliseconds cannot express")
+    milliseconds = numbers * times // divisor if times != divisor else numbers
     if column.null_count:
-        if missing_ms is None:
-            raise ValueError("rows without a timestamp, and no timestamp_ms to give them")
-        column = pc.fill_null(column.cast(pa.int64()), missing_ms * divisor // times)
-    numbers: Positions = column.cast(pa.int64()).to_numpy()
-    return numbers * times // divisor if times != divisor else numbers
+        milliseconds = np.where(_nulls(column), np.int64(missing_ms or 0), milliseconds)
+    return milliseconds
 
 
 def _tails(column: Any) -> Any:
