@@ -52,13 +52,13 @@ class Code:
             function, _, arguments = error.partition("(")
             self.call(f"raise {function}(", [arguments.removesuffix(")")], ")")
 
-    def condition(self, keyword: str, terms: list[str]) -> None:
+    def condition(self, keyword: str, terms: list[str], operator: str = "or") -> None:
         """`keyword a or b:`, in parentheses with one term per line where that is too long."""
-        line = f"{keyword} {' or '.join(terms)}:"
+        line = f"{keyword} {f' {operator} '.join(terms)}:"
         if self._fits(line):
             self(line)
         else:
-            self(f"{keyword} (", f"    {terms[0]}", *(f"    or {term}" for term in terms[1:]), "):")
+            self(f"{keyword} (", f"    {terms[0]}", *(f"    {operator} {term}" for term in terms[1:]), "):")
 
     def targets(self, opening: str, names: list[str], closing: str) -> None:
         """`opening a, b closing` for the targets of an assignment or a loop, in parentheses where one line is short."""

@@ -5,10 +5,13 @@ that follows it (`q + 9 > end`), so that there is one comparison per variable pa
 smallest rows it could mean before anything is allocated. Errors name the field: cold code, called as `raise cut(...)`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from wiregen.code import Code, Module
 from wiregen.decode_bodies import read_array, read_scalars, read_sized
 from wiregen.layout import Layout, Slot, describe_versions
-from wiregen.model import Message, snake_case
+from wiregen.model import Field, Message, snake_case
 from wiregen.plan import Names, Place, Segment, segments
 
 
@@ -73,12 +76,14 @@ class Reading:
 
     def plan(self, place: Place) -> None:
         """Read every field of a struct into its local."""
-        planned = segments(place)
-        was_read = False
+        self.segments(segments(place), place.path)
+
+    def segments(self, planned: list[Segment], path: str, *, was_read: bool = False) -> None:
+        """Read segment by segment; `was_read` if the first run has been read already."""
         for index, segment in enumerate(planned, 1):
             following = planned[index] if index < len(planned) else None
             if not was_read:
-                self.run(segment, place.path)
+                self.run(segment, path)
             for complete in segment.complete:
                 self.build(complete, f"{self.local_of(complete)} = ")
             was_read = False
@@ -96,20 +101,19 @@ class Reading:
         path, _, name = place.path.rpartition(".")
         return place.names.local(path, name)
 
-    def build(self, place: Place, opening: str, closing: str = "") -> None:
-        self.module.use("new")
-        self.code.call(f"{opening}new({place.layout.struct.name}, (", self.values(place), f")){closing}")
-
-    def values(self, place: Place) -> list[str]:
-        """What a struct is made of: locals, and defaults for fields that it does not have here."""
+    def build(
+        self, place: Place, opening: str, closing: str = "", known: Mapping[Field, str] = MappingProxyType({})
+    ) -> None:
+        """Make the struct of its locals, of values that are known, and of defaults for fields it does not have here."""
         layout = place.layout
-        present = {slot.field for slot in (*layout.slots, *layout.tagged)}
-        values = [
-            place.local(field) if field in present else self.module.default(field) for field in layout.struct.fields
-        ]
+        present = {slot.field: place.local(slot.field) for slot in (*layout.slots, *layout.tagged)} | dict(known)
+        values = [present.get(field) or self.module.default(field) for field in layout.struct.fields]
         if layout.struct.keeps_unknown_tags:
             values.append("tags" if layout.is_flexible else "()")
-        return [f"{values[0]},"] if len(values) == 1 else values
+        if len(values) == 1:
+            values = [f"{values[0]},"]
+        self.module.use("new")
+        self.code.call(f"{opening}new({layout.struct.name}, (", values, f")){closing}")
 
     # --- runs of fixed fields
 
@@ -122,16 +126,20 @@ class Reading:
             self.module.use("cut")
             lacking = f"{here} >= {self.end}" if segment.size == 1 else f"{self.end} - {here} < {segment.size}"
             self.code.refuse(lacking, f'cut("{path}", "{description}", {here}, {self.end})')
+        self.unpack(segment)
+        code(f"p += {segment.size}" if here == "p" else f"p = {here} + {segment.size}")
+        self.here = "p"
+        self.is_checked = False
+
+    def unpack(self, segment: Segment) -> None:
+        """Read a run at the position, which stays where it is."""
         targets = [value.local for value in segment.values]
         if segment.head:
             targets.append("n" if segment.body else "t")
         if segment.codes == "B":
-            code(f"{targets[0]} = buffer[{here}]")
+            self.code(f"{targets[0]} = buffer[{self.here}]")
         else:
-            code.targets("", targets, f" = {self.module.read(segment.codes)}(buffer, {here})")
-        code(f"p += {segment.size}" if here == "p" else f"p = {here} + {segment.size}")
-        self.here = "p"
-        self.is_checked = False
+            self.code.targets("", targets, f" = {self.module.read(segment.codes)}(buffer, {self.here})")
 
     def settle(self) -> None:
         """Bring the position back into `p` where control flow joins."""
@@ -183,7 +191,7 @@ class Reading:
         with self.code.block("if t:"):
             self.code.targets("", [*names, "tags", "p"], f" = {function}(buffer, view, p, {self.end}, t)")
         with self.code.block("else:"):
-            self.code.targets("", [*names, "tags"], f" = {', '.join([*defaults, '()'])}")
+            self.code(*(f"{name} = {default}" for name, default in zip(names, defaults, strict=True)), "tags = ()")
 
 
 def emit_tag_reader(module: Module, place: Place) -> str:

@@ -6,7 +6,8 @@ Each function here is called behind a run whose last value, `n`, announces the b
 from typing import TYPE_CHECKING
 
 from wiregen.layout import CODES, Layout, Slot
-from wiregen.plan import Place, Segment
+from wiregen.model import Field
+from wiregen.plan import Place, Segment, Value, segments
 
 if TYPE_CHECKING:
     from wiregen.decode import Reading
@@ -132,19 +133,35 @@ def _count(reading: "Reading", place: Place, slot: Slot) -> None:
 
 
 def _items(reading: "Reading", place: Place, slot: Slot) -> None:
-    if slot.row is None:
+    row = slot.row
+    if row is None:
         _texts(reading, place, slot)
-    elif not slot.row.has_fixed_size:
+    elif not row.has_fixed_size(and_rare=row.is_flexible):
         _rows(reading, place, slot)
-    elif not slot.row.is_flexible:
+    elif not row.is_flexible:
         _fixed_rows(reading, place, slot)
     else:
-        # Tagged fields are rare. A look at all the places of a tag count tells whether the rows have one size.
-        size = slot.row.minimal_size
-        with reading.code.block(f"if n > 1 and buffer[p + {size - 1} : p + n * {size} : {size}].count(0) == n:"):
-            _fixed_rows(reading, place, slot)
+        # Rare and tagged fields are rare. Their lengths, column by column, tell whether all rows have one size.
+        columns = [*_rare_bytes(row), (row.minimal_size - 1, 0)]
+        size = row.minimal_size
+        terms = [f"buffer[p + {at} : p + n * {size} : {size}].count({byte}) == n" for at, byte in columns]
+        reading.code.condition("if", ["n > 1", *terms], "and")
+        reading.code.depth += 1
+        _fixed_rows(reading, place, slot)
+        reading.code.depth -= 1
         with reading.code.block("else:"):
             _rows(reading, place, slot)
+
+
+def _rare_bytes(row: Layout) -> list[tuple[int, int]]:
+    """Where the lengths of rare fields are in a row of fixed size, and what they are there: 0 for null, 1 for empty."""
+    found: list[tuple[int, int]] = []
+    offset = 0
+    for slot in row.slots:
+        if not slot.is_fixed:
+            found.append((offset, 0 if slot.is_nullable else 1))
+        offset += slot.minimal_size
+    return found
 
 
 def _texts(reading: "Reading", place: Place, slot: Slot) -> None:
@@ -167,21 +184,55 @@ def _texts(reading: "Reading", place: Place, slot: Slot) -> None:
 def _rows(reading: "Reading", place: Place, slot: Slot) -> None:
     inside = place.inside(slot)
     with reading.code.block("for _ in range(n):"):
+        if inside.layout.is_flexible:
+            _usual_row(reading, place, slot)
         reading.plan(inside)
         reading.build(inside, f"{place.local(slot.field)}.append(", ")")
 
 
+def _usual_row(reading: "Reading", place: Place, slot: Slot) -> None:
+    """A row whose rare fields are empty has a longer first run: read that, and go on if it is as expected."""
+    inside, code = place.inside(slot), reading.code
+    known: dict[Field, str] = {}
+    conditions: list[str] = []
+
+    def fold(at: Place, rare: Slot, is_in_first_run: bool) -> Value | None:
+        if not is_in_first_run:
+            return None
+        local = "abcd"[len(known)]
+        known[rare.field] = _nothing(rare)
+        conditions.append(f"not {local}" if rare.is_nullable else f"{local} == 1")
+        return Value("B", 1, local, at.path_of(rare.field))
+
+    planned = segments(inside, fold=fold)
+    if not known:
+        return
+    with code.block(f"if {reading.end} - p >= {planned[0].size}:"):
+        reading.unpack(planned[0])
+        with code.block(f"if {' and '.join(conditions)}:"):
+            code(f"p += {planned[0].size}")
+            reading.segments(planned, inside.path, was_read=True)
+            reading.build(inside, f"{place.local(slot.field)}.append(", ")", known)
+            code("continue")
+
+
 def _fixed_rows(reading: "Reading", place: Place, slot: Slot) -> None:
-    """Rows of one size, none with tagged fields: one call of C code walks them all."""
+    """Rows of one size, none with rare or tagged fields: one call of C code walks them all."""
     assert slot.row
-    layout, code = slot.row, reading.code
-    inside = place.inside(slot)
-    codes = "".join(CODES[each.field.type][0] for each in layout.slots) + ("x" if layout.is_flexible else "")
+    layout, code, inside = slot.row, reading.code, place.inside(slot)
+    fixed = tuple(each for each in layout.slots if each.is_fixed)
+    codes = "".join(CODES[each.field.type][0] if each.is_fixed else "x" for each in layout.slots)
+    codes += "x" if layout.is_flexible else ""
     code(f"q = p + n * {layout.minimal_size}")
-    targets = [inside.local(each.field) for each in layout.slots]
+    targets = [inside.local(each.field) for each in fixed]
     code.targets("for ", targets, f" in {reading.module.rows(codes)}(view[p:q]):")
     code.depth += 1
-    untagged = Layout(layout.struct, layout.slots, (), layout.absent, is_flexible=False)
-    reading.build(Place(untagged, inside.path, inside.names), f"{place.local(slot.field)}.append(", ")")
+    known = {each.field: _nothing(each) for each in layout.slots if not each.is_fixed}
+    untagged = Place(Layout(layout.struct, fixed, (), layout.absent, is_flexible=False), inside.path, inside.names)
+    reading.build(untagged, f"{place.local(slot.field)}.append(", ")", known)
     code.depth -= 1
     code("p = q")
+
+
+def _nothing(slot: Slot) -> str:
+    return "None" if slot.is_nullable else "[]"

@@ -8,7 +8,7 @@ beforehand: what `pack` or `encode` raises is turned into an EncodeError by `bla
 from wiregen.code import Code, Module
 from wiregen.layout import Layout, Slot, describe_versions
 from wiregen.model import NEVER, Field, Message, snake_case
-from wiregen.plan import Names, Place, Segment, Value, join, nothing, segments
+from wiregen.plan import Names, Place, Segment, Value, join, segments
 
 
 def emit_encoder(module: Module, message: Message, layout: Layout, versions: tuple[int, ...]) -> str:
@@ -22,7 +22,7 @@ def emit_encoder(module: Module, message: Message, layout: Layout, versions: tup
     function.struct(place)
     whole = Code()
     with whole.block(f"def {name}(message: {message.body.name}) -> list[Part]:"):
-        whole(f'"""{describe_versions(versions).capitalize()}."""', "parts: list[Part] = []", "add = parts.append")
+        whole(f'"""{describe_versions(versions).capitalize()}."""', "parts: list[Part] = []")
         with whole.block("try:"):
             whole(*function.code.lines)
         with whole.block("except UNENCODABLE as error:"):
@@ -65,14 +65,17 @@ class _Function:
             self.struct(place)
             return
         self.check(place)
-        # `len` rather than truth where null is not allowed: None must not pass as empty.
-        some = [place.local(slot.field) if slot.is_nullable else f"len({place.local(slot.field)})" for slot in rare]
+        some = []
+        for slot in rare:
+            local = place.local(slot.field)
+            # Where null is not allowed, None must not pass as empty: the long way refuses it.
+            some += [f"{local} is not None"] if slot.is_nullable else [local, f"{local} is None"]
         self.code.condition("if", some + self.tagged(place))
         self.code.depth += 1
         self.segments(segments(place))
         self.code.depth -= 1
         with self.code.block("else:"):
-            self.segments(segments(place, is_lean=True))
+            self.segments(segments(place, fold=_nothing, without_tags=True))
 
     def segments(self, planned: list[Segment]) -> None:
         """Write segment by segment; the constant end of a row joins records that are empty."""
@@ -159,12 +162,12 @@ class _Function:
         """Add a packed run, and what may stand right behind it."""
         codes = "".join(value.code for value in values) + code
         if not codes:
-            self.code(f"add({then})")
+            self.code(f"parts.append({then})")
         elif set(codes) == {"x"}:
-            self.code(f"add({self.pack(values, code)})")
+            self.code(f"parts.append({self.pack(values, code)})")
         else:
             end = f") + {then})" if then else "))"
-            self.code.call(f"add({self.module.write(codes)}(", _arguments(values, last), end)
+            self.code.call(f"parts.append({self.module.write(codes)}(", _arguments(values, last), end)
 
     def add_counted(self, slot: Slot, values: list[Value], path: str) -> None:
         """Add a run followed by the length or count `n`."""
@@ -176,7 +179,7 @@ class _Function:
         long = f'text_length(n, "{path}")' if is_text else "uvarint(n + 1)"
         if not values:
             self.module.use("ONE_BYTE")
-            self.code(f"add(ONE_BYTE[n + 1] if n < 127 else {long})")
+            self.code(f"parts.append(ONE_BYTE[n + 1] if n < 127 else {long})")
             return
         with self.code.block("if n < 127:"):
             self.add(values, "B", "n + 1")
@@ -190,7 +193,7 @@ class _Function:
             self.add(values, "x")
         elif not values:
             size = {"b": 1, "h": 2, "i": 4}[head]
-            self.code(f"add({_bytes('xff', size)})")
+            self.code(f"parts.append({_bytes('xff', size)})")
         else:
             self.add(values, head, "-1")
 
@@ -218,7 +221,7 @@ class _Function:
                 self.module.use("wrong_sizes")
                 self.code.refuse(f"any(len(uuid) != 16 for uuid in {local})", f'wrong_sizes({local}, "{path}")')
             self.add_counted(slot, values, path)
-            code(f"add({self.module.numbers('write', slot.field.type)}[n](*{local}))")
+            code(f"parts.append({self.module.numbers('write', slot.field.type)}[n](*{local}))")
         elif slot.field.is_array:
             code(f"n = len({local})")
             self.add_counted(slot, values, path)
@@ -227,7 +230,7 @@ class _Function:
             is_text = slot.field.type == "string"
             code(*((f"body = {local}.encode()", "n = len(body)") if is_text else (f"n = len({local})",)))
             self.add_counted(slot, values, path)
-            code("add(body)" if is_text else f"add({local})")
+            code("parts.append(body)" if is_text else f"parts.append({local})")
 
     def records(self, place: Place, slot: Slot, values: list[Value], tail: list[Value]) -> None:
         """Records with nothing but constants behind them: where there are none, the whole is one run."""
@@ -236,7 +239,9 @@ class _Function:
             self.present(place, slot, values)
             self.add(tail)
         with self.code.block("else:"):
-            self.add([*values, nothing(place, slot), *tail])
+            path = place.path_of(slot.field)
+            byte = Value("B", 1, f"{local} is not None", path) if slot.is_nullable else Value("B", 1, "1", path)
+            self.add([*values, byte, *tail])
 
     def items(self, place: Place, slot: Slot) -> None:
         local, path = place.local(slot.field), place.path_of(slot.field)
@@ -249,7 +254,7 @@ class _Function:
                     if slot.is_compact
                     else f"{self.module.write('h')}(n)"
                 )
-                self.code(f"add({head})", "add(body)")
+                self.code(f"parts.append({head})", "parts.append(body)")
             return
         inside = place.inside(slot)
         names = self.targets(inside)
@@ -269,7 +274,7 @@ class _Function:
             names = [place.local(slot.field) for slot in place.layout.tagged]
             section = f"{emit_tag_writer(self.module, place, self.versions)}({', '.join([*names, unknown])})"
         elif not values:
-            self.code(f'add({section} if {unknown} else b"\\0")')
+            self.code(f'parts.append({section} if {unknown} else b"\\0")')
             return
         self.code.condition("if", self.tagged(place))
         self.code.depth += 1
@@ -277,6 +282,12 @@ class _Function:
         self.code.depth -= 1
         with self.code.block("else:"):
             self.add(values, "x")
+
+
+def _nothing(place: Place, slot: Slot, is_in_first_run: bool) -> Value:  # noqa: ARG001 - it joins any run
+    """The length of a rare field without a value: 0 for null, 1 for empty where null is not allowed."""
+    path = place.path_of(slot.field)
+    return Value("x", 1, "", path) if slot.is_nullable else Value("B", 1, "1", path)
 
 
 def _bytes(escape: str, count: int) -> str:
@@ -305,7 +316,7 @@ def emit_tag_writer(module: Module, place: Place, versions: str) -> str:
     code("known: list[tuple[int, bytes]] = []")
     for slot in layout.tagged:
         with code.block(f"if {function.differs(slot.field, inside.local(slot.field))}:"):
-            code("parts: list[Part] = []" if slot is layout.tagged[0] else "parts = []", "add = parts.append")
+            code("parts: list[Part] = []" if slot is layout.tagged[0] else "parts = []")
             alone = Place(Layout(layout.struct, (slot,), (), (), is_flexible=False), inside.path, inside.names)
             for segment in segments(alone):
                 function.segment(segment)

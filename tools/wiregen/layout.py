@@ -72,10 +72,9 @@ class Layout:
     def minimal_size(self) -> int:
         return sum(slot.minimal_size for slot in self.slots) + self.is_flexible
 
-    @property
-    def has_fixed_size(self) -> bool:
-        """Every row is as long as every other, as long as no row has tagged fields."""
-        return all(slot.is_fixed for slot in self.slots)
+    def has_fixed_size(self, *, and_rare: bool) -> bool:
+        """All rows have `minimal_size` bytes, as long as none has tagged fields (and rare fields, if that is said)."""
+        return all(slot.is_fixed or (and_rare and slot.field.is_rare) for slot in self.slots)
 
 
 def resolve(message: Message, version: int) -> Layout:

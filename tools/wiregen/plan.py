@@ -6,9 +6,9 @@ planned on their own, by whoever emits the loop or the condition around them.
 """
 
 import keyword
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from wiregen.layout import CODES, Layout, Slot
 from wiregen.model import Field
@@ -16,8 +16,8 @@ from wiregen.model import Field
 # Names that generated functions use for themselves, and built-ins they call; a field of this name gets an underscore.
 # fmt: off
 RESERVED: Final = frozenset({
-    "add", "any", "at", "body", "buffer", "bytes", "end", "error", "known", "len", "message", "n", "new", "p",
-    "parts", "q", "range", "stop", "t", "tag", "tags", "text", "unknown", "uuid", "view",
+    "a", "any", "at", "b", "body", "buffer", "bytes", "c", "d", "end", "error", "known", "len", "message", "n",
+    "new", "p", "parts", "q", "range", "stop", "t", "tag", "tags", "text", "unknown", "uuid", "view",
 })
 # fmt: on
 
@@ -123,8 +123,12 @@ def _relative(name: str, path: str) -> str:
     return name.removeprefix(f"{path}.") if path else name
 
 
-def segments(place: Place, *, is_lean: bool = False) -> list[Segment]:
-    """The plan of one struct. A lean one is for writing a flexible row whose rare and tagged fields are all empty."""
+# What stands for an empty field in a run, told whether that is still the first one. None: the field is not folded.
+Fold: TypeAlias = Callable[[Place, Slot, bool], Value | None]
+
+
+def segments(place: Place, *, fold: Fold | None = None, without_tags: bool = False) -> list[Segment]:
+    """The plan of one struct; of its usual form if rare fields are folded into runs and tagged fields left out."""
     planned: list[Segment] = [Segment()]
 
     def end_run(at: Place, body: Slot | None) -> None:
@@ -132,34 +136,30 @@ def segments(place: Place, *, is_lean: bool = False) -> list[Segment]:
         last.place, last.body = at, body
         planned.append(Segment())
 
-    def walk(at: Place, *, is_lean: bool) -> None:
+    def walk(at: Place) -> None:
         for slot in at.layout.slots:
-            if slot.is_fixed:
+            folded = fold(at, slot, len(planned) == 1) if fold and at is place and slot.field.is_rare else None
+            if folded:
+                planned[-1].values.append(folded)
+            elif slot.is_fixed:
                 code, size = CODES[slot.field.type]
                 planned[-1].values.append(Value(code, size, at.local(slot.field), at.path_of(slot.field)))
-            elif is_lean and slot.field.is_rare:
-                planned[-1].values.append(nothing(at, slot))
             elif slot.is_struct and not slot.is_nullable:
                 inside = at.inside(slot)
                 planned[-1].opened.append(inside)
-                walk(inside, is_lean=False)
+                walk(inside)
                 if inside.layout.is_flexible:
                     planned[-2].closed.append(inside)
                 else:
                     planned[-1].complete.append(inside)
             else:
                 end_run(at, slot)
-        if at.layout.is_flexible and is_lean:
+        if at.layout.is_flexible and without_tags and at is place:
             planned[-1].values.append(Value("x", 1, "", join(at.path, "tags")))
         elif at.layout.is_flexible:
             end_run(at, None)
 
-    walk(place, is_lean=is_lean)
+    walk(place)
     if not planned[-1].values and not planned[-1].complete and not planned[-1].opened:
         planned.pop()
     return planned
-
-
-def nothing(at: Place, slot: Slot) -> Value:
-    """The length of a field that is null (0) or empty (1)."""
-    return Value("B", 1, f"{at.local(slot.field)} is not None" if slot.is_nullable else "1", at.path_of(slot.field))

@@ -12,9 +12,10 @@ from struct import Struct
 from typing import Final
 
 from headrace.protocol.apis import APIS
-from headrace.protocol.errors import DecodeError, EncodeError
+from headrace.protocol.blame import UNENCODABLE, blame
+from headrace.protocol.errors import DecodeError
 from headrace.protocol.messages.headers import RequestHeader, ResponseHeader
-from headrace.protocol.primitives import cut, new, not_text, read_tags, tag_section
+from headrace.protocol.primitives import absent, cut, new, not_text, read_tags, tag_section
 from headrace.protocol.types import Buffer, UnknownTags
 
 API_VERSIONS_KEY: Final = 18
@@ -75,14 +76,17 @@ def read_request_header(
 
 def write_request_header(header: RequestHeader) -> bytes:
     """Raises EncodeError if a field does not fit."""
-    api_key, api_version, correlation_id, client_id, tags = header
-    client = b"" if client_id is None else client_id.encode()
-    if len(client) > 0x7FFF:
-        raise EncodeError(f"{len(client)} bytes, {0x7FFF} are allowed,", field="client_id")
-    head = _REQUEST.pack(api_key, api_version, correlation_id, -1 if client_id is None else len(client))
-    if request_header_version(api_key, api_version) == 1:
-        return head + client
-    return head + client + (tag_section(tags) if tags else b"\0")
+    try:
+        api_key, api_version, correlation_id, client_id, tags = header
+        client = b"" if client_id is None else client_id.encode()
+        head = _REQUEST.pack(api_key, api_version, correlation_id, -1 if client_id is None else len(client))
+        if request_header_version(api_key, api_version) == 2:
+            return head + client + (tag_section(tags) if tags else b"\0")
+        if tags:
+            raise absent("unknown_tags", "version 1")
+    except UNENCODABLE as error:
+        raise blame(header, error)  # noqa: B904 - the error itself, or one that names the field
+    return head + client
 
 
 def read_response_header(buffer: Buffer, position: int, end: int, header_version: int) -> tuple[ResponseHeader, int]:

@@ -79,19 +79,18 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
 def _encode_request_0(message: AddOffsetsToTxnRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_id, producer_id, producer_epoch, group_id, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
         body = transactional_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = group_id.encode()
         n = len(body)
-        add(write_qhh(producer_id, producer_epoch, n))
-        add(body)
+        parts.append(write_qhh(producer_id, producer_epoch, n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -136,21 +135,20 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
 def _encode_request_3(message: AddOffsetsToTxnRequest) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_id, producer_id, producer_epoch, group_id, unknown_tags = message
         body = transactional_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
+        parts.append(body)
         body = group_id.encode()
         n = len(body)
         if n < 127:
-            add(write_qhB(producer_id, producer_epoch, n + 1))
+            parts.append(write_qhB(producer_id, producer_epoch, n + 1))
         else:
-            add(write_qh(producer_id, producer_epoch) + text_length(n, "group_id"))
-        add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(write_qh(producer_id, producer_epoch) + text_length(n, "group_id"))
+        parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -170,12 +168,11 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
 def _encode_response_0(message: AddOffsetsToTxnResponse) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
-        add(write_ih(throttle_time_ms, error_code))
+        parts.append(write_ih(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -199,13 +196,12 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
 def _encode_response_3(message: AddOffsetsToTxnResponse) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, unknown_tags = message
         if unknown_tags:
-            add(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
+            parts.append(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
         else:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

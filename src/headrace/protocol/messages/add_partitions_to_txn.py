@@ -153,7 +153,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
 def _encode_request_0(message: AddPartitionsToTxnRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             transactions, v3_and_below_transactional_id, v3_and_below_producer_id, v3_and_below_producer_epoch,
@@ -165,20 +164,20 @@ def _encode_request_0(message: AddPartitionsToTxnRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 0-2")
         body = v3_and_below_transactional_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(v3_and_below_topics)
-        add(write_qhi(v3_and_below_producer_id, v3_and_below_producer_epoch, n))
+        parts.append(write_qhi(v3_and_below_producer_id, v3_and_below_producer_epoch, n))
         for name, partitions, v3_and_below_topics_unknown_tags in v3_and_below_topics:
             if v3_and_below_topics_unknown_tags:
                 raise absent("v3_and_below_topics.unknown_tags", "versions 0-2")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
-            add(write_int32s[n](*partitions))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*partitions))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -255,7 +254,6 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
 def _encode_request_3(message: AddPartitionsToTxnRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             transactions, v3_and_below_transactional_id, v3_and_below_producer_id, v3_and_below_producer_epoch,
@@ -265,23 +263,23 @@ def _encode_request_3(message: AddPartitionsToTxnRequest) -> list[Part]:
             raise absent("transactions", "version 3")
         body = v3_and_below_transactional_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "v3_and_below_transactional_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "v3_and_below_transactional_id"))
+        parts.append(body)
         n = len(v3_and_below_topics)
         if n < 127:
-            add(write_qhB(v3_and_below_producer_id, v3_and_below_producer_epoch, n + 1))
+            parts.append(write_qhB(v3_and_below_producer_id, v3_and_below_producer_epoch, n + 1))
         else:
-            add(write_qh(v3_and_below_producer_id, v3_and_below_producer_epoch) + uvarint(n + 1))
+            parts.append(write_qh(v3_and_below_producer_id, v3_and_below_producer_epoch) + uvarint(n + 1))
         for name, partitions, v3_and_below_topics_unknown_tags in v3_and_below_topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "v3_and_below_topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "v3_and_below_topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            add(tag_section(v3_and_below_topics_unknown_tags) if v3_and_below_topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
+            parts.append(tag_section(v3_and_below_topics_unknown_tags) if v3_and_below_topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -376,7 +374,6 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
 def _encode_request_4(message: AddPartitionsToTxnRequest) -> list[Part]:
     """Versions 4-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             transactions, v3_and_below_transactional_id, v3_and_below_producer_id, v3_and_below_producer_epoch,
@@ -391,30 +388,30 @@ def _encode_request_4(message: AddPartitionsToTxnRequest) -> list[Part]:
         if len(v3_and_below_topics):
             raise absent("v3_and_below_topics", "versions 4-5")
         n = len(transactions)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             transactional_id, producer_id, producer_epoch, verify_only, topics, transactions_unknown_tags,
         ) in transactions:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactions.transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactions.transactional_id"))
+            parts.append(body)
             n = len(topics)
             if n < 127:
-                add(write_qhtB(producer_id, producer_epoch, verify_only, n + 1))
+                parts.append(write_qhtB(producer_id, producer_epoch, verify_only, n + 1))
             else:
-                add(write_qht(producer_id, producer_epoch, verify_only) + uvarint(n + 1))
+                parts.append(write_qht(producer_id, producer_epoch, verify_only) + uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactions.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactions.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(transactions_unknown_tags) if transactions_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(transactions_unknown_tags) if transactions_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -462,7 +459,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
 def _encode_response_0(message: AddPartitionsToTxnResponse) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results_by_transaction, results_by_topic_v3_and_below, unknown_tags = message
         if len(results_by_transaction):
@@ -470,20 +466,20 @@ def _encode_response_0(message: AddPartitionsToTxnResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
         n = len(results_by_topic_v3_and_below)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, results_by_partition, results_by_topic_v3_and_below_unknown_tags in results_by_topic_v3_and_below:
             if results_by_topic_v3_and_below_unknown_tags:
                 raise absent("results_by_topic_v3_and_below.unknown_tags", "versions 0-2")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(results_by_partition)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, partition_error_code, results_by_partition_unknown_tags in results_by_partition:
                 if results_by_partition_unknown_tags:
                     raise absent("results_by_topic_v3_and_below.results_by_partition.unknown_tags", "versions 0-2")
-                add(write_ih(partition_index, partition_error_code))
+                parts.append(write_ih(partition_index, partition_error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -569,32 +565,31 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
 def _encode_response_3(message: AddPartitionsToTxnResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results_by_transaction, results_by_topic_v3_and_below, unknown_tags = message
         if len(results_by_transaction):
             raise absent("results_by_transaction", "version 3")
         n = len(results_by_topic_v3_and_below)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, results_by_partition, results_by_topic_v3_and_below_unknown_tags in results_by_topic_v3_and_below:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_topic_v3_and_below.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_topic_v3_and_below.name"))
+            parts.append(body)
             n = len(results_by_partition)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, partition_error_code, results_by_partition_unknown_tags in results_by_partition:
                 if results_by_partition_unknown_tags:
-                    add(write_ih(
+                    parts.append(write_ih(
                         partition_index, partition_error_code,
                     ) + tag_section(results_by_partition_unknown_tags))
                 else:
-                    add(write_ihx(partition_index, partition_error_code))
-            add(tag_section(results_by_topic_v3_and_below_unknown_tags) if results_by_topic_v3_and_below_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ihx(partition_index, partition_error_code))
+            parts.append(tag_section(results_by_topic_v3_and_below_unknown_tags) if results_by_topic_v3_and_below_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -708,40 +703,39 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
 def _encode_response_4(message: AddPartitionsToTxnResponse) -> list[Part]:
     """Versions 4-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results_by_transaction, results_by_topic_v3_and_below, unknown_tags = message
         if len(results_by_topic_v3_and_below):
             raise absent("results_by_topic_v3_and_below", "versions 4-5")
         n = len(results_by_transaction)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for transactional_id, topic_results, results_by_transaction_unknown_tags in results_by_transaction:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_transaction.transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_transaction.transactional_id"))
+            parts.append(body)
             n = len(topic_results)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, results_by_partition, topic_results_unknown_tags in topic_results:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_transaction.topic_results.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_transaction.topic_results.name"))
+                parts.append(body)
                 n = len(results_by_partition)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_error_code, results_by_partition_unknown_tags in results_by_partition:
                     if results_by_partition_unknown_tags:
-                        add(write_ih(
+                        parts.append(write_ih(
                             partition_index, partition_error_code,
                         ) + tag_section(results_by_partition_unknown_tags))
                     else:
-                        add(write_ihx(partition_index, partition_error_code))
-                add(tag_section(topic_results_unknown_tags) if topic_results_unknown_tags else b"\0")
-            add(tag_section(results_by_transaction_unknown_tags) if results_by_transaction_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_ihx(partition_index, partition_error_code))
+                parts.append(tag_section(topic_results_unknown_tags) if topic_results_unknown_tags else b"\0")
+            parts.append(tag_section(results_by_transaction_unknown_tags) if results_by_transaction_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

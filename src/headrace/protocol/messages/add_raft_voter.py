@@ -138,7 +138,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
 def _encode_request_0(message: AddRaftVoterRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, timeout_ms, voter_id, voter_directory_id, listeners, ack_when_committed, unknown_tags = message
         if not ack_when_committed:
@@ -146,31 +145,31 @@ def _encode_request_0(message: AddRaftVoterRequest) -> list[Part]:
         if len(voter_directory_id) != 16:
             raise wrong_size(voter_directory_id, "voter_directory_id")
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(listeners)
         if n < 127:
-            add(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
+            parts.append(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
         else:
-            add(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
+            parts.append(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
         for name, host, port, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_H(port) + tag_section(listeners_unknown_tags))
+                parts.append(write_H(port) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hx(port))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_Hx(port))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -251,40 +250,39 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Add
 def _encode_request_1(message: AddRaftVoterRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, timeout_ms, voter_id, voter_directory_id, listeners, ack_when_committed, unknown_tags = message
         if len(voter_directory_id) != 16:
             raise wrong_size(voter_directory_id, "voter_directory_id")
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(listeners)
         if n < 127:
-            add(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
+            parts.append(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
         else:
-            add(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
+            parts.append(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
         for name, host, port, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_H(port) + tag_section(listeners_unknown_tags))
+                parts.append(write_H(port) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hx(port))
+                parts.append(write_Hx(port))
         if unknown_tags:
-            add(write_t(ack_when_committed) + tag_section(unknown_tags))
+            parts.append(write_t(ack_when_committed) + tag_section(unknown_tags))
         else:
-            add(write_tx(ack_when_committed))
+            parts.append(write_tx(ack_when_committed))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -326,20 +324,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
 def _encode_response_0(message: AddRaftVoterResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -51,13 +51,12 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> All
 def _encode_request_0(message: AllocateProducerIdsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, unknown_tags = message
         if unknown_tags:
-            add(write_iq(broker_id, broker_epoch) + tag_section(unknown_tags))
+            parts.append(write_iq(broker_id, broker_epoch) + tag_section(unknown_tags))
         else:
-            add(write_iqx(broker_id, broker_epoch))
+            parts.append(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -83,15 +82,14 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_0(message: AllocateProducerIdsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, producer_id_start, producer_id_len, unknown_tags = message
         if unknown_tags:
-            add(write_ihqi(
+            parts.append(write_ihqi(
                 throttle_time_ms, error_code, producer_id_start, producer_id_len,
             ) + tag_section(unknown_tags))
         else:
-            add(write_ihqix(throttle_time_ms, error_code, producer_id_start, producer_id_len))
+            parts.append(write_ihqix(throttle_time_ms, error_code, producer_id_start, producer_id_len))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -165,43 +165,42 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_0(message: AlterClientQuotasRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         entries, validate_only, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(entries)
-        add(write_i(n))
+        parts.append(write_i(n))
         for entity, ops, entries_unknown_tags in entries:
             if entries_unknown_tags:
                 raise absent("entries.unknown_tags", "version 0")
             n = len(entity)
-            add(write_i(n))
+            parts.append(write_i(n))
             for entity_type, entity_name, entity_unknown_tags in entity:
                 if entity_unknown_tags:
                     raise absent("entries.entity.unknown_tags", "version 0")
                 body = entity_type.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 if entity_name is None:
-                    add(b"\xff\xff")
+                    parts.append(b"\xff\xff")
                 else:
                     body = entity_name.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
             n = len(ops)
-            add(write_i(n))
+            parts.append(write_i(n))
             for key, value, remove, ops_unknown_tags in ops:
                 if ops_unknown_tags:
                     raise absent("entries.ops.unknown_tags", "version 0")
                 body = key.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-                add(write_dt(value, remove))
-        add(write_t(validate_only))
+                parts.append(write_h(n))
+                parts.append(body)
+                parts.append(write_dt(value, remove))
+        parts.append(write_t(validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -318,43 +317,42 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_1(message: AlterClientQuotasRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         entries, validate_only, unknown_tags = message
         n = len(entries)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for entity, ops, entries_unknown_tags in entries:
             n = len(entity)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for entity_type, entity_name, entity_unknown_tags in entity:
                 body = entity_type.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
+                parts.append(body)
                 if entity_name is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = entity_name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
-                    add(body)
-                add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
+                    parts.append(body)
+                parts.append(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
             n = len(ops)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for key, value, remove, ops_unknown_tags in ops:
                 body = key.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.ops.key"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.ops.key"))
+                parts.append(body)
                 if ops_unknown_tags:
-                    add(write_dt(value, remove) + tag_section(ops_unknown_tags))
+                    parts.append(write_dt(value, remove) + tag_section(ops_unknown_tags))
                 else:
-                    add(write_dtx(value, remove))
-            add(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
+                    parts.append(write_dtx(value, remove))
+            parts.append(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_t(validate_only) + tag_section(unknown_tags))
+            parts.append(write_t(validate_only) + tag_section(unknown_tags))
         else:
-            add(write_tx(validate_only))
+            parts.append(write_tx(validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -429,39 +427,38 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_0(message: AlterClientQuotasResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, entries, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(entries)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for error_code, error_message, entity, entries_unknown_tags in entries:
             if entries_unknown_tags:
                 raise absent("entries.unknown_tags", "version 0")
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
             n = len(entity)
-            add(write_i(n))
+            parts.append(write_i(n))
             for entity_type, entity_name, entity_unknown_tags in entity:
                 if entity_unknown_tags:
                     raise absent("entries.entity.unknown_tags", "version 0")
                 body = entity_type.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 if entity_name is None:
-                    add(b"\xff\xff")
+                    parts.append(b"\xff\xff")
                 else:
                     body = entity_name.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -565,42 +562,41 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_1(message: AlterClientQuotasResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, entries, unknown_tags = message
         n = len(entries)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, entity, entries_unknown_tags in entries:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "entries.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "entries.error_message"))
+                parts.append(body)
             n = len(entity)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for entity_type, entity_name, entity_unknown_tags in entity:
                 body = entity_type.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
+                parts.append(body)
                 if entity_name is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = entity_name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
-                    add(body)
-                add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
-            add(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
+                    parts.append(body)
+                parts.append(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
+            parts.append(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -181,22 +181,21 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_2(message: AlterPartitionRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iqB(broker_id, broker_epoch, n + 1))
+            parts.append(write_iqB(broker_id, broker_epoch, n + 1))
         else:
-            add(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
                 partitions_unknown_tags,
@@ -205,16 +204,18 @@ def _encode_request_2(message: AlterPartitionRequest) -> list[Part]:
                     raise absent("topics.partitions.new_isr_with_epochs", "version 2")
                 n = len(new_isr)
                 if n < 127:
-                    add(write_iiB(partition_index, leader_epoch, n + 1))
+                    parts.append(write_iiB(partition_index, leader_epoch, n + 1))
                 else:
-                    add(write_ii(partition_index, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*new_isr))
+                    parts.append(write_ii(partition_index, leader_epoch) + uvarint(n + 1))
+                parts.append(write_int32s[n](*new_isr))
                 if partitions_unknown_tags:
-                    add(write_bi(leader_recovery_state, partition_epoch) + tag_section(partitions_unknown_tags))
+                    parts.append(write_bi(
+                        leader_recovery_state, partition_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_bix(leader_recovery_state, partition_epoch))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_bix(leader_recovery_state, partition_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -310,22 +311,21 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iqB(broker_id, broker_epoch, n + 1))
+            parts.append(write_iqB(broker_id, broker_epoch, n + 1))
         else:
-            add(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
                 partitions_unknown_tags,
@@ -334,24 +334,26 @@ def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
                     raise absent("topics.partitions.new_isr", "version 3")
                 n = len(new_isr_with_epochs)
                 if n < 127:
-                    add(write_iiB(partition_index, leader_epoch, n + 1))
+                    parts.append(write_iiB(partition_index, leader_epoch, n + 1))
                 else:
-                    add(write_ii(partition_index, leader_epoch) + uvarint(n + 1))
+                    parts.append(write_ii(partition_index, leader_epoch) + uvarint(n + 1))
                 for (
                     new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch, new_isr_with_epochs_unknown_tags,
                 ) in new_isr_with_epochs:
                     if new_isr_with_epochs_unknown_tags:
-                        add(write_iq(
+                        parts.append(write_iq(
                             new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch,
                         ) + tag_section(new_isr_with_epochs_unknown_tags))
                     else:
-                        add(write_iqx(new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch))
+                        parts.append(write_iqx(new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch))
                 if partitions_unknown_tags:
-                    add(write_bi(leader_recovery_state, partition_epoch) + tag_section(partitions_unknown_tags))
+                    parts.append(write_bi(
+                        leader_recovery_state, partition_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_bix(leader_recovery_state, partition_epoch))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_bix(leader_recovery_state, partition_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -429,38 +431,41 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_2(message: AlterPartitionResponse) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, leader_id, leader_epoch, isr, leader_recovery_state,
                 partition_epoch, partitions_unknown_tags,
             ) in partitions:
                 n = len(isr)
                 if n < 127:
-                    add(write_ihiiB(partition_index, partitions_error_code, leader_id, leader_epoch, n + 1))
+                    parts.append(write_ihiiB(partition_index, partitions_error_code, leader_id, leader_epoch, n + 1))
                 else:
-                    add(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*isr))
+                    parts.append(write_ihii(
+                        partition_index, partitions_error_code, leader_id, leader_epoch,
+                    ) + uvarint(n + 1))
+                parts.append(write_int32s[n](*isr))
                 if partitions_unknown_tags:
-                    add(write_bi(leader_recovery_state, partition_epoch) + tag_section(partitions_unknown_tags))
+                    parts.append(write_bi(
+                        leader_recovery_state, partition_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_bix(leader_recovery_state, partition_epoch))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_bix(leader_recovery_state, partition_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -163,36 +163,35 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_0(message: AlterPartitionReassignmentsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         timeout_ms, allow_replication_factor_change, topics, unknown_tags = message
         if not allow_replication_factor_change:
             raise absent("allow_replication_factor_change", "version 0")
         n = len(topics)
         if n < 127:
-            add(write_iB(timeout_ms, n + 1))
+            parts.append(write_iB(timeout_ms, n + 1))
         else:
-            add(write_i(timeout_ms) + uvarint(n + 1))
+            parts.append(write_i(timeout_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, replicas, partitions_unknown_tags in partitions:
                 if replicas is None:
-                    add(write_ix(partition_index))
+                    parts.append(write_ix(partition_index))
                 else:
                     n = len(replicas)
                     if n < 127:
-                        add(write_iB(partition_index, n + 1))
+                        parts.append(write_iB(partition_index, n + 1))
                     else:
-                        add(write_i(partition_index) + uvarint(n + 1))
-                    add(write_int32s[n](*replicas))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_i(partition_index) + uvarint(n + 1))
+                    parts.append(write_int32s[n](*replicas))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -275,34 +274,33 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_1(message: AlterPartitionReassignmentsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         timeout_ms, allow_replication_factor_change, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_itB(timeout_ms, allow_replication_factor_change, n + 1))
+            parts.append(write_itB(timeout_ms, allow_replication_factor_change, n + 1))
         else:
-            add(write_it(timeout_ms, allow_replication_factor_change) + uvarint(n + 1))
+            parts.append(write_it(timeout_ms, allow_replication_factor_change) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, replicas, partitions_unknown_tags in partitions:
                 if replicas is None:
-                    add(write_ix(partition_index))
+                    parts.append(write_ix(partition_index))
                 else:
                     n = len(replicas)
                     if n < 127:
-                        add(write_iB(partition_index, n + 1))
+                        parts.append(write_iB(partition_index, n + 1))
                     else:
-                        add(write_i(partition_index) + uvarint(n + 1))
-                    add(write_int32s[n](*replicas))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_i(partition_index) + uvarint(n + 1))
+                    parts.append(write_int32s[n](*replicas))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -410,44 +408,43 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_0(message: AlterPartitionReassignmentsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, allow_replication_factor_change, error_code, error_message, responses, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(responses)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, partitions, responses_unknown_tags in responses:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags in partitions:
                 if partitions_error_message is None:
-                    add(write_ihx(partition_index, partitions_error_code))
+                    parts.append(write_ihx(partition_index, partitions_error_code))
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                        parts.append(write_ihB(partition_index, partitions_error_code, n + 1))
                     else:
-                        add(write_ih(
+                        parts.append(write_ih(
                             partition_index, partitions_error_code,
                         ) + text_length(n, "responses.partitions.error_message"))
-                    add(body)
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(body)
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -555,46 +552,45 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_1(message: AlterPartitionReassignmentsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, allow_replication_factor_change, error_code, error_message, responses, unknown_tags = message
         if error_message is None:
-            add(write_ithx(throttle_time_ms, allow_replication_factor_change, error_code))
+            parts.append(write_ithx(throttle_time_ms, allow_replication_factor_change, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ithB(throttle_time_ms, allow_replication_factor_change, error_code, n + 1))
+                parts.append(write_ithB(throttle_time_ms, allow_replication_factor_change, error_code, n + 1))
             else:
-                add(write_ith(
+                parts.append(write_ith(
                     throttle_time_ms, allow_replication_factor_change, error_code,
                 ) + text_length(n, "error_message"))
-            add(body)
+            parts.append(body)
         n = len(responses)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, partitions, responses_unknown_tags in responses:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags in partitions:
                 if partitions_error_message is None:
-                    add(write_ihx(partition_index, partitions_error_code))
+                    parts.append(write_ihx(partition_index, partitions_error_code))
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                        parts.append(write_ihB(partition_index, partitions_error_code, n + 1))
                     else:
-                        add(write_ih(
+                        parts.append(write_ih(
                             partition_index, partitions_error_code,
                         ) + text_length(n, "responses.partitions.error_message"))
-                    add(body)
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(body)
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

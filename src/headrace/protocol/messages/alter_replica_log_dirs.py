@@ -133,32 +133,31 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_1(message: AlterReplicaLogDirsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         dirs, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(dirs)
-        add(write_i(n))
+        parts.append(write_i(n))
         for path, topics, dirs_unknown_tags in dirs:
             if dirs_unknown_tags:
                 raise absent("dirs.unknown_tags", "version 1")
             body = path.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(topics)
-            add(write_i(n))
+            parts.append(write_i(n))
             for name, partitions, topics_unknown_tags in topics:
                 if topics_unknown_tags:
                     raise absent("dirs.topics.unknown_tags", "version 1")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(partitions)
-                add(write_i(n))
-                add(write_int32s[n](*partitions))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*partitions))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -249,29 +248,28 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_2(message: AlterReplicaLogDirsRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         dirs, unknown_tags = message
         n = len(dirs)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for path, topics, dirs_unknown_tags in dirs:
             body = path.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "dirs.path"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "dirs.path"))
+            parts.append(body)
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "dirs.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "dirs.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(dirs_unknown_tags) if dirs_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(dirs_unknown_tags) if dirs_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -317,26 +315,25 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_1(message: AlterReplicaLogDirsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for topic_name, partitions, results_unknown_tags in results:
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "version 1")
             body = topic_name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("results.partitions.unknown_tags", "version 1")
-                add(write_ih(partition_index, error_code))
+                parts.append(write_ih(partition_index, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -416,28 +413,27 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_2(message: AlterReplicaLogDirsResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for topic_name, partitions, results_unknown_tags in results:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
+                    parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ihx(partition_index, error_code))
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ihx(partition_index, error_code))
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

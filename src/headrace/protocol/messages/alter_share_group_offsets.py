@@ -163,29 +163,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_0(message: AlterShareGroupOffsetsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, unknown_tags = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, start_offset, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_iq(partition_index, start_offset) + tag_section(partitions_unknown_tags))
+                    parts.append(write_iq(partition_index, start_offset) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iqx(partition_index, start_offset))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iqx(partition_index, start_offset))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -291,49 +290,48 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_0(message: AlterShareGroupOffsetsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, responses, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(responses)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_name, topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.topic_name"))
+            parts.append(body)
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags in partitions:
                 if partitions_error_message is None:
-                    add(write_ihx(partition_index, partitions_error_code))
+                    parts.append(write_ihx(partition_index, partitions_error_code))
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                        parts.append(write_ihB(partition_index, partitions_error_code, n + 1))
                     else:
-                        add(write_ih(
+                        parts.append(write_ih(
                             partition_index, partitions_error_code,
                         ) + text_length(n, "responses.partitions.error_message"))
-                    add(body)
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(body)
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

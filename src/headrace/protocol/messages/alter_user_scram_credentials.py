@@ -168,40 +168,39 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
 def _encode_request_0(message: AlterUserScramCredentialsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         deletions, upsertions, unknown_tags = message
         n = len(deletions)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, mechanism, deletions_unknown_tags in deletions:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "deletions.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "deletions.name"))
+            parts.append(body)
             if deletions_unknown_tags:
-                add(write_b(mechanism) + tag_section(deletions_unknown_tags))
+                parts.append(write_b(mechanism) + tag_section(deletions_unknown_tags))
             else:
-                add(write_bx(mechanism))
+                parts.append(write_bx(mechanism))
         n = len(upsertions)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             upsertions_name, upsertions_mechanism, iterations, salt, salted_password, upsertions_unknown_tags,
         ) in upsertions:
             body = upsertions_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "upsertions.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "upsertions.name"))
+            parts.append(body)
             n = len(salt)
             if n < 127:
-                add(write_biB(upsertions_mechanism, iterations, n + 1))
+                parts.append(write_biB(upsertions_mechanism, iterations, n + 1))
             else:
-                add(write_bi(upsertions_mechanism, iterations) + uvarint(n + 1))
-            add(salt)
+                parts.append(write_bi(upsertions_mechanism, iterations) + uvarint(n + 1))
+            parts.append(salt)
             n = len(salted_password)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(salted_password)
-            add(tag_section(upsertions_unknown_tags) if upsertions_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(salted_password)
+            parts.append(tag_section(upsertions_unknown_tags) if upsertions_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -271,31 +270,30 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
 def _encode_response_0(message: AlterUserScramCredentialsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for user, error_code, error_message, results_unknown_tags in results:
             body = user.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.user"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.user"))
+            parts.append(body)
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "results.error_message"))
-                add(body)
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_h(error_code) + text_length(n, "results.error_message"))
+                parts.append(body)
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -97,7 +97,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Api
 def _encode_request_0(message: ApiVersionsRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         client_software_name, client_software_version, unknown_tags = message
         if unknown_tags:
@@ -146,18 +145,17 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Api
 def _encode_request_3(message: ApiVersionsRequest) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         client_software_name, client_software_version, unknown_tags = message
         body = client_software_name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_software_name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_software_name"))
+        parts.append(body)
         body = client_software_version.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_software_version"))
-        add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_software_version"))
+        parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -184,7 +182,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ap
 def _encode_response_0(message: ApiVersionsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             error_code, api_keys, throttle_time_ms, supported_features, finalized_features_epoch, finalized_features,
@@ -193,11 +190,11 @@ def _encode_response_0(message: ApiVersionsResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(api_keys)
-        add(write_hi(error_code, n))
+        parts.append(write_hi(error_code, n))
         for api_key, min_version, max_version, api_keys_unknown_tags in api_keys:
             if api_keys_unknown_tags:
                 raise absent("api_keys.unknown_tags", "version 0")
-            add(write_hhh(api_key, min_version, max_version))
+            parts.append(write_hhh(api_key, min_version, max_version))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -228,7 +225,6 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Ap
 def _encode_response_1(message: ApiVersionsResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             error_code, api_keys, throttle_time_ms, supported_features, finalized_features_epoch, finalized_features,
@@ -237,12 +233,12 @@ def _encode_response_1(message: ApiVersionsResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
         n = len(api_keys)
-        add(write_hi(error_code, n))
+        parts.append(write_hi(error_code, n))
         for api_key, min_version, max_version, api_keys_unknown_tags in api_keys:
             if api_keys_unknown_tags:
                 raise absent("api_keys.unknown_tags", "versions 1-2")
-            add(write_hhh(api_key, min_version, max_version))
-        add(write_i(throttle_time_ms))
+            parts.append(write_hhh(api_key, min_version, max_version))
+        parts.append(write_i(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -381,9 +377,11 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ap
             supported_features, finalized_features_epoch, finalized_features, zk_migration_ready, tags, p,
         ) = _read_api_versions_response_tags(buffer, view, p, end, t)
     else:
-        (
-            supported_features, finalized_features_epoch, finalized_features, zk_migration_ready, tags,
-        ) = (), -1, (), False, ()
+        supported_features = ()
+        finalized_features_epoch = -1
+        finalized_features = ()
+        zk_migration_ready = False
+        tags = ()
     if p != end:
         raise not_at_end("ApiVersionsResponse", p, end)
     return new(ApiVersionsResponse, (
@@ -400,45 +398,43 @@ def _write_api_versions_response_tags(
     known: list[tuple[int, bytes]] = []
     if len(supported_features):
         parts: list[Part] = []
-        add = parts.append
         n = len(supported_features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, min_version, max_version, supported_features_unknown_tags in supported_features:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "supported_features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "supported_features.name"))
+            parts.append(body)
             if supported_features_unknown_tags:
-                add(write_hh(min_version, max_version) + tag_section(supported_features_unknown_tags))
+                parts.append(write_hh(min_version, max_version) + tag_section(supported_features_unknown_tags))
             else:
-                add(write_hhx(min_version, max_version))
+                parts.append(write_hhx(min_version, max_version))
         known.append((0, b"".join(parts)))
     if finalized_features_epoch != -1:
         parts = []
-        add = parts.append
-        add(write_q(finalized_features_epoch))
+        parts.append(write_q(finalized_features_epoch))
         known.append((1, b"".join(parts)))
     if len(finalized_features):
         parts = []
-        add = parts.append
         n = len(finalized_features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             finalized_features_name, max_version_level, min_version_level, finalized_features_unknown_tags,
         ) in finalized_features:
             body = finalized_features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "finalized_features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "finalized_features.name"))
+            parts.append(body)
             if finalized_features_unknown_tags:
-                add(write_hh(max_version_level, min_version_level) + tag_section(finalized_features_unknown_tags))
+                parts.append(write_hh(
+                    max_version_level, min_version_level,
+                ) + tag_section(finalized_features_unknown_tags))
             else:
-                add(write_hhx(max_version_level, min_version_level))
+                parts.append(write_hhx(max_version_level, min_version_level))
         known.append((2, b"".join(parts)))
     if zk_migration_ready:
         parts = []
-        add = parts.append
-        add(write_t(zk_migration_ready))
+        parts.append(write_t(zk_migration_ready))
         known.append((3, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -446,7 +442,6 @@ def _write_api_versions_response_tags(
 def _encode_response_3(message: ApiVersionsResponse) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             error_code, api_keys, throttle_time_ms, supported_features, finalized_features_epoch, finalized_features,
@@ -454,14 +449,14 @@ def _encode_response_3(message: ApiVersionsResponse) -> list[Part]:
         ) = message
         n = len(api_keys)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for api_key, min_version, max_version, api_keys_unknown_tags in api_keys:
             if api_keys_unknown_tags:
-                add(write_hhh(api_key, min_version, max_version) + tag_section(api_keys_unknown_tags))
+                parts.append(write_hhh(api_key, min_version, max_version) + tag_section(api_keys_unknown_tags))
             else:
-                add(write_hhhx(api_key, min_version, max_version))
+                parts.append(write_hhhx(api_key, min_version, max_version))
         if (
             unknown_tags
             or len(supported_features)
@@ -469,11 +464,11 @@ def _encode_response_3(message: ApiVersionsResponse) -> list[Part]:
             or len(finalized_features)
             or zk_migration_ready
         ):
-            add(write_i(
+            parts.append(write_i(
                 throttle_time_ms,
             ) + _write_api_versions_response_tags(supported_features, finalized_features_epoch, finalized_features, zk_migration_ready, unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

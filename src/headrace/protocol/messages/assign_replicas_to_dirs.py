@@ -168,38 +168,37 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ass
 def _encode_request_0(message: AssignReplicasToDirsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, directories, unknown_tags = message
         n = len(directories)
         if n < 127:
-            add(write_iqB(broker_id, broker_epoch, n + 1))
+            parts.append(write_iqB(broker_id, broker_epoch, n + 1))
         else:
-            add(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
         for id, topics, directories_unknown_tags in directories:
             if len(id) != 16:
                 raise wrong_size(id, "directories.id")
             n = len(topics)
             if n < 127:
-                add(write_16sB(id, n + 1))
+                parts.append(write_16sB(id, n + 1))
             else:
-                add(write_16s(id) + uvarint(n + 1))
+                parts.append(write_16s(id) + uvarint(n + 1))
             for topic_id, partitions, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "directories.topics.topic_id")
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
                 for partition_index, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_i(partition_index) + tag_section(partitions_unknown_tags))
+                        parts.append(write_i(partition_index) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_ix(partition_index))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(directories_unknown_tags) if directories_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_ix(partition_index))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(directories_unknown_tags) if directories_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -286,38 +285,39 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> As
 def _encode_response_0(message: AssignReplicasToDirsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, directories, unknown_tags = message
         n = len(directories)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for id, topics, directories_unknown_tags in directories:
             if len(id) != 16:
                 raise wrong_size(id, "directories.id")
             n = len(topics)
             if n < 127:
-                add(write_16sB(id, n + 1))
+                parts.append(write_16sB(id, n + 1))
             else:
-                add(write_16s(id) + uvarint(n + 1))
+                parts.append(write_16s(id) + uvarint(n + 1))
             for topic_id, partitions, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "directories.topics.topic_id")
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
                 for partition_index, partitions_error_code, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_ih(partition_index, partitions_error_code) + tag_section(partitions_unknown_tags))
+                        parts.append(write_ih(
+                            partition_index, partitions_error_code,
+                        ) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_ihx(partition_index, partitions_error_code))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(directories_unknown_tags) if directories_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_ihx(partition_index, partitions_error_code))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(directories_unknown_tags) if directories_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

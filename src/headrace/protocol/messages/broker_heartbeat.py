@@ -76,7 +76,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
 def _encode_request_0(message: BrokerHeartbeatRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down, offline_log_dirs,
@@ -87,11 +86,11 @@ def _encode_request_0(message: BrokerHeartbeatRequest) -> list[Part]:
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 0")
         if unknown_tags:
-            add(write_iqqtt(
+            parts.append(write_iqqtt(
                 broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
             ) + tag_section(unknown_tags))
         else:
-            add(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
+            parts.append(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -139,7 +138,8 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
     if t:
         offline_log_dirs, tags, p = _read_broker_heartbeat_request_tags(buffer, view, p, end, t)
     else:
-        offline_log_dirs, tags = (), ()
+        offline_log_dirs = ()
+        tags = ()
     if p != end:
         raise not_at_end("BrokerHeartbeatRequest", p, end)
     return new(BrokerHeartbeatRequest, (
@@ -152,12 +152,11 @@ def _write_broker_heartbeat_request_tags(offline_log_dirs: Any, unknown_tags: Un
     known: list[tuple[int, bytes]] = []
     if len(offline_log_dirs):
         parts: list[Part] = []
-        add = parts.append
         n = len(offline_log_dirs)
         if any(len(uuid) != 16 for uuid in offline_log_dirs):
             raise wrong_sizes(offline_log_dirs, "offline_log_dirs")
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_uuids[n](*offline_log_dirs))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_uuids[n](*offline_log_dirs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -165,7 +164,6 @@ def _write_broker_heartbeat_request_tags(offline_log_dirs: Any, unknown_tags: Un
 def _encode_request_1(message: BrokerHeartbeatRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down, offline_log_dirs,
@@ -174,11 +172,11 @@ def _encode_request_1(message: BrokerHeartbeatRequest) -> list[Part]:
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 1")
         if unknown_tags or len(offline_log_dirs):
-            add(write_iqqtt(
+            parts.append(write_iqqtt(
                 broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
             ) + _write_broker_heartbeat_request_tags(offline_log_dirs, unknown_tags))
         else:
-            add(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
+            parts.append(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -242,7 +240,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
             offline_log_dirs, cordoned_log_dirs, tags, p,
         ) = _read_broker_heartbeat_request_tags_2(buffer, view, p, end, t)
     else:
-        offline_log_dirs, cordoned_log_dirs, tags = (), None, ()
+        offline_log_dirs = ()
+        cordoned_log_dirs = None
+        tags = ()
     if p != end:
         raise not_at_end("BrokerHeartbeatRequest", p, end)
     return new(BrokerHeartbeatRequest, (
@@ -258,24 +258,22 @@ def _write_broker_heartbeat_request_tags_2(
     known: list[tuple[int, bytes]] = []
     if len(offline_log_dirs):
         parts: list[Part] = []
-        add = parts.append
         n = len(offline_log_dirs)
         if any(len(uuid) != 16 for uuid in offline_log_dirs):
             raise wrong_sizes(offline_log_dirs, "offline_log_dirs")
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_uuids[n](*offline_log_dirs))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_uuids[n](*offline_log_dirs))
         known.append((0, b"".join(parts)))
     if cordoned_log_dirs is not None:
         parts = []
-        add = parts.append
         if cordoned_log_dirs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(cordoned_log_dirs)
             if any(len(uuid) != 16 for uuid in cordoned_log_dirs):
                 raise wrong_sizes(cordoned_log_dirs, "cordoned_log_dirs")
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_uuids[n](*cordoned_log_dirs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_uuids[n](*cordoned_log_dirs))
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -283,18 +281,17 @@ def _write_broker_heartbeat_request_tags_2(
 def _encode_request_2(message: BrokerHeartbeatRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down, offline_log_dirs,
             cordoned_log_dirs, unknown_tags,
         ) = message
         if unknown_tags or len(offline_log_dirs) or cordoned_log_dirs is not None:
-            add(write_iqqtt(
+            parts.append(write_iqqtt(
                 broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down,
             ) + _write_broker_heartbeat_request_tags_2(offline_log_dirs, cordoned_log_dirs, unknown_tags))
         else:
-            add(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
+            parts.append(write_iqqttx(broker_id, broker_epoch, current_metadata_offset, want_fence, want_shut_down))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -322,15 +319,14 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Br
 def _encode_response_0(message: BrokerHeartbeatResponse) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down, unknown_tags = message
         if unknown_tags:
-            add(write_ihttt(
+            parts.append(write_ihttt(
                 throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down,
             ) + tag_section(unknown_tags))
         else:
-            add(write_ihtttx(throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down))
+            parts.append(write_ihtttx(throttle_time_ms, error_code, is_caught_up, is_fenced, should_shut_down))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

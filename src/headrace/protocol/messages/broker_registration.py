@@ -214,7 +214,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
 def _encode_request_0(message: BrokerRegistrationRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, cluster_id, incarnation_id, listeners, features, rack, is_migrating_zk_broker, log_dirs,
@@ -227,47 +226,49 @@ def _encode_request_0(message: BrokerRegistrationRequest) -> list[Part]:
         body = cluster_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(broker_id, n + 1))
+            parts.append(write_iB(broker_id, n + 1))
         else:
-            add(write_i(broker_id) + text_length(n, "cluster_id"))
-        add(body)
+            parts.append(write_i(broker_id) + text_length(n, "cluster_id"))
+        parts.append(body)
         n = len(listeners)
         if n < 127:
-            add(write_16sB(incarnation_id, n + 1))
+            parts.append(write_16sB(incarnation_id, n + 1))
         else:
-            add(write_16s(incarnation_id) + uvarint(n + 1))
+            parts.append(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -385,7 +386,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
 def _encode_request_1(message: BrokerRegistrationRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, cluster_id, incarnation_id, listeners, features, rack, is_migrating_zk_broker, log_dirs,
@@ -396,50 +396,52 @@ def _encode_request_1(message: BrokerRegistrationRequest) -> list[Part]:
         body = cluster_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(broker_id, n + 1))
+            parts.append(write_iB(broker_id, n + 1))
         else:
-            add(write_i(broker_id) + text_length(n, "cluster_id"))
-        add(body)
+            parts.append(write_i(broker_id) + text_length(n, "cluster_id"))
+        parts.append(body)
         n = len(listeners)
         if n < 127:
-            add(write_16sB(incarnation_id, n + 1))
+            parts.append(write_16sB(incarnation_id, n + 1))
         else:
-            add(write_16s(incarnation_id) + uvarint(n + 1))
+            parts.append(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         if unknown_tags:
-            add(write_t(is_migrating_zk_broker) + tag_section(unknown_tags))
+            parts.append(write_t(is_migrating_zk_broker) + tag_section(unknown_tags))
         else:
-            add(write_tx(is_migrating_zk_broker))
+            parts.append(write_tx(is_migrating_zk_broker))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -566,7 +568,6 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
 def _encode_request_2(message: BrokerRegistrationRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, cluster_id, incarnation_id, listeners, features, rack, is_migrating_zk_broker, log_dirs,
@@ -577,55 +578,57 @@ def _encode_request_2(message: BrokerRegistrationRequest) -> list[Part]:
         body = cluster_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(broker_id, n + 1))
+            parts.append(write_iB(broker_id, n + 1))
         else:
-            add(write_i(broker_id) + text_length(n, "cluster_id"))
-        add(body)
+            parts.append(write_i(broker_id) + text_length(n, "cluster_id"))
+        parts.append(body)
         n = len(listeners)
         if n < 127:
-            add(write_16sB(incarnation_id, n + 1))
+            parts.append(write_16sB(incarnation_id, n + 1))
         else:
-            add(write_16s(incarnation_id) + uvarint(n + 1))
+            parts.append(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         n = len(log_dirs)
         if any(len(uuid) != 16 for uuid in log_dirs):
             raise wrong_sizes(log_dirs, "log_dirs")
         if n < 127:
-            add(write_tB(is_migrating_zk_broker, n + 1))
+            parts.append(write_tB(is_migrating_zk_broker, n + 1))
         else:
-            add(write_t(is_migrating_zk_broker) + uvarint(n + 1))
-        add(write_uuids[n](*log_dirs))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(write_t(is_migrating_zk_broker) + uvarint(n + 1))
+        parts.append(write_uuids[n](*log_dirs))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -753,7 +756,6 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Bro
 def _encode_request_3(message: BrokerRegistrationRequest) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, cluster_id, incarnation_id, listeners, features, rack, is_migrating_zk_broker, log_dirs,
@@ -764,58 +766,60 @@ def _encode_request_3(message: BrokerRegistrationRequest) -> list[Part]:
         body = cluster_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(broker_id, n + 1))
+            parts.append(write_iB(broker_id, n + 1))
         else:
-            add(write_i(broker_id) + text_length(n, "cluster_id"))
-        add(body)
+            parts.append(write_i(broker_id) + text_length(n, "cluster_id"))
+        parts.append(body)
         n = len(listeners)
         if n < 127:
-            add(write_16sB(incarnation_id, n + 1))
+            parts.append(write_16sB(incarnation_id, n + 1))
         else:
-            add(write_16s(incarnation_id) + uvarint(n + 1))
+            parts.append(write_16s(incarnation_id) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         n = len(log_dirs)
         if any(len(uuid) != 16 for uuid in log_dirs):
             raise wrong_sizes(log_dirs, "log_dirs")
         if n < 127:
-            add(write_tB(is_migrating_zk_broker, n + 1))
+            parts.append(write_tB(is_migrating_zk_broker, n + 1))
         else:
-            add(write_t(is_migrating_zk_broker) + uvarint(n + 1))
-        add(write_uuids[n](*log_dirs))
+            parts.append(write_t(is_migrating_zk_broker) + uvarint(n + 1))
+        parts.append(write_uuids[n](*log_dirs))
         if unknown_tags:
-            add(write_q(previous_broker_epoch) + tag_section(unknown_tags))
+            parts.append(write_q(previous_broker_epoch) + tag_section(unknown_tags))
         else:
-            add(write_qx(previous_broker_epoch))
+            parts.append(write_qx(previous_broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -839,13 +843,12 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Br
 def _encode_response_0(message: BrokerRegistrationResponse) -> list[Part]:
     """Versions 0-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, broker_epoch, unknown_tags = message
         if unknown_tags:
-            add(write_ihq(throttle_time_ms, error_code, broker_epoch) + tag_section(unknown_tags))
+            parts.append(write_ihq(throttle_time_ms, error_code, broker_epoch) + tag_section(unknown_tags))
         else:
-            add(write_ihqx(throttle_time_ms, error_code, broker_epoch))
+            parts.append(write_ihqx(throttle_time_ms, error_code, broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -149,20 +149,19 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
 def _encode_request_0(message: ConsumerGroupDescribeRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_ids, include_authorized_operations, unknown_tags = message
         n = len(group_ids)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in group_ids:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_ids"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_ids"))
+            parts.append(body)
         if unknown_tags:
-            add(write_t(include_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_t(include_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_tx(include_authorized_operations))
+            parts.append(write_tx(include_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -472,115 +471,114 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
 def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
             authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "groups.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "groups.error_message"))
+                parts.append(body)
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
+            parts.append(body)
             body = assignor_name.encode()
             n = len(body)
             if n < 127:
-                add(write_iiB(group_epoch, assignment_epoch, n + 1))
+                parts.append(write_iiB(group_epoch, assignment_epoch, n + 1))
             else:
-                add(write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
-            add(body)
+                parts.append(write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
+            parts.append(body)
             n = len(members)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
                 subscribed_topic_regex, assignment, target_assignment, member_type, members_unknown_tags,
             ) in members:
                 body = member_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
+                parts.append(body)
                 if instance_id is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = instance_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.instance_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.instance_id"))
+                    parts.append(body)
                 if rack_id is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = rack_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.rack_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.rack_id"))
+                    parts.append(body)
                 body = client_id.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(member_epoch, n + 1))
+                    parts.append(write_iB(member_epoch, n + 1))
                 else:
-                    add(write_i(member_epoch) + text_length(n, "groups.members.client_id"))
-                add(body)
+                    parts.append(write_i(member_epoch) + text_length(n, "groups.members.client_id"))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
+                parts.append(body)
                 n = len(subscribed_topic_names)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for text in subscribed_topic_names:
                     body = text.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_names"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_names"))
+                    parts.append(body)
                 if subscribed_topic_regex is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = subscribed_topic_regex.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_regex"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_regex"))
+                    parts.append(body)
                 topic_partitions, assignment_unknown_tags = assignment
                 n = len(topic_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for topic_id, topic_name, partitions, topic_partitions_unknown_tags in topic_partitions:
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.members.assignment.topic_partitions.topic_id")
                     body = topic_name.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_16sB(topic_id, n + 1))
+                        parts.append(write_16sB(topic_id, n + 1))
                     else:
-                        add(write_16s(
+                        parts.append(write_16s(
                             topic_id,
                         ) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
-                    add(body)
+                    parts.append(body)
                     n = len(partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*partitions))
-                    add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
-                add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*partitions))
+                    parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+                parts.append(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
                 target_assignment_topic_partitions, target_assignment_unknown_tags = target_assignment
                 n = len(target_assignment_topic_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions,
                     target_assignment_topic_partitions_unknown_tags,
@@ -592,23 +590,23 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
                     body = topic_partitions_topic_name.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_16sB(topic_partitions_topic_id, n + 1))
+                        parts.append(write_16sB(topic_partitions_topic_id, n + 1))
                     else:
-                        add(write_16s(
+                        parts.append(write_16s(
                             topic_partitions_topic_id,
                         ) + text_length(n, "groups.members.target_assignment.topic_partitions.topic_name"))
-                    add(body)
+                    parts.append(body)
                     n = len(topic_partitions_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*topic_partitions_partitions))
-                    add(tag_section(target_assignment_topic_partitions_unknown_tags) if target_assignment_topic_partitions_unknown_tags else b"\0")
-                add(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
-                add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*topic_partitions_partitions))
+                    parts.append(tag_section(target_assignment_topic_partitions_unknown_tags) if target_assignment_topic_partitions_unknown_tags else b"\0")
+                parts.append(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
+                parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
             if groups_unknown_tags:
-                add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
+                parts.append(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
-                add(write_ix(authorized_operations))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(authorized_operations))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -918,115 +916,114 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
 def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
             authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "groups.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "groups.error_message"))
+                parts.append(body)
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
+            parts.append(body)
             body = assignor_name.encode()
             n = len(body)
             if n < 127:
-                add(write_iiB(group_epoch, assignment_epoch, n + 1))
+                parts.append(write_iiB(group_epoch, assignment_epoch, n + 1))
             else:
-                add(write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
-            add(body)
+                parts.append(write_ii(group_epoch, assignment_epoch) + text_length(n, "groups.assignor_name"))
+            parts.append(body)
             n = len(members)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
                 subscribed_topic_regex, assignment, target_assignment, member_type, members_unknown_tags,
             ) in members:
                 body = member_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
+                parts.append(body)
                 if instance_id is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = instance_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.instance_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.instance_id"))
+                    parts.append(body)
                 if rack_id is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = rack_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.rack_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.rack_id"))
+                    parts.append(body)
                 body = client_id.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(member_epoch, n + 1))
+                    parts.append(write_iB(member_epoch, n + 1))
                 else:
-                    add(write_i(member_epoch) + text_length(n, "groups.members.client_id"))
-                add(body)
+                    parts.append(write_i(member_epoch) + text_length(n, "groups.members.client_id"))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
+                parts.append(body)
                 n = len(subscribed_topic_names)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for text in subscribed_topic_names:
                     body = text.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_names"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_names"))
+                    parts.append(body)
                 if subscribed_topic_regex is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = subscribed_topic_regex.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_regex"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.subscribed_topic_regex"))
+                    parts.append(body)
                 topic_partitions, assignment_unknown_tags = assignment
                 n = len(topic_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for topic_id, topic_name, partitions, topic_partitions_unknown_tags in topic_partitions:
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.members.assignment.topic_partitions.topic_id")
                     body = topic_name.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_16sB(topic_id, n + 1))
+                        parts.append(write_16sB(topic_id, n + 1))
                     else:
-                        add(write_16s(
+                        parts.append(write_16s(
                             topic_id,
                         ) + text_length(n, "groups.members.assignment.topic_partitions.topic_name"))
-                    add(body)
+                    parts.append(body)
                     n = len(partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*partitions))
-                    add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
-                add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*partitions))
+                    parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+                parts.append(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
                 target_assignment_topic_partitions, target_assignment_unknown_tags = target_assignment
                 n = len(target_assignment_topic_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions,
                     target_assignment_topic_partitions_unknown_tags,
@@ -1038,26 +1035,26 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
                     body = topic_partitions_topic_name.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_16sB(topic_partitions_topic_id, n + 1))
+                        parts.append(write_16sB(topic_partitions_topic_id, n + 1))
                     else:
-                        add(write_16s(
+                        parts.append(write_16s(
                             topic_partitions_topic_id,
                         ) + text_length(n, "groups.members.target_assignment.topic_partitions.topic_name"))
-                    add(body)
+                    parts.append(body)
                     n = len(topic_partitions_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*topic_partitions_partitions))
-                    add(tag_section(target_assignment_topic_partitions_unknown_tags) if target_assignment_topic_partitions_unknown_tags else b"\0")
-                add(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*topic_partitions_partitions))
+                    parts.append(tag_section(target_assignment_topic_partitions_unknown_tags) if target_assignment_topic_partitions_unknown_tags else b"\0")
+                parts.append(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
                 if members_unknown_tags:
-                    add(write_b(member_type) + tag_section(members_unknown_tags))
+                    parts.append(write_b(member_type) + tag_section(members_unknown_tags))
                 else:
-                    add(write_bx(member_type))
+                    parts.append(write_bx(member_type))
             if groups_unknown_tags:
-                add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
+                parts.append(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
-                add(write_ix(authorized_operations))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(authorized_operations))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -221,7 +221,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
 def _encode_request_0(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, member_id, member_epoch, instance_id, rack_id, rebalance_timeout_ms, subscribed_topic_names,
@@ -231,65 +230,65 @@ def _encode_request_0(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
             raise absent("subscribed_topic_regex", "version 0")
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+        parts.append(body)
         if instance_id is None:
-            add(write_ix(member_epoch))
+            parts.append(write_ix(member_epoch))
         else:
             body = instance_id.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(member_epoch, n + 1))
+                parts.append(write_iB(member_epoch, n + 1))
             else:
-                add(write_i(member_epoch) + text_length(n, "instance_id"))
-            add(body)
+                parts.append(write_i(member_epoch) + text_length(n, "instance_id"))
+            parts.append(body)
         if rack_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+            parts.append(body)
         if subscribed_topic_names is None:
-            add(write_ix(rebalance_timeout_ms))
+            parts.append(write_ix(rebalance_timeout_ms))
         else:
             n = len(subscribed_topic_names)
             if n < 127:
-                add(write_iB(rebalance_timeout_ms, n + 1))
+                parts.append(write_iB(rebalance_timeout_ms, n + 1))
             else:
-                add(write_i(rebalance_timeout_ms) + uvarint(n + 1))
+                parts.append(write_i(rebalance_timeout_ms) + uvarint(n + 1))
             for text in subscribed_topic_names:
                 body = text.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
+                parts.append(body)
         if server_assignor is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = server_assignor.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "server_assignor"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "server_assignor"))
+            parts.append(body)
         if topic_partitions is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topic_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topic_partitions.topic_id")
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -451,7 +450,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
 def _encode_request_1(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, member_id, member_epoch, instance_id, rack_id, rebalance_timeout_ms, subscribed_topic_names,
@@ -459,72 +457,72 @@ def _encode_request_1(message: ConsumerGroupHeartbeatRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+        parts.append(body)
         if instance_id is None:
-            add(write_ix(member_epoch))
+            parts.append(write_ix(member_epoch))
         else:
             body = instance_id.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(member_epoch, n + 1))
+                parts.append(write_iB(member_epoch, n + 1))
             else:
-                add(write_i(member_epoch) + text_length(n, "instance_id"))
-            add(body)
+                parts.append(write_i(member_epoch) + text_length(n, "instance_id"))
+            parts.append(body)
         if rack_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+            parts.append(body)
         if subscribed_topic_names is None:
-            add(write_ix(rebalance_timeout_ms))
+            parts.append(write_ix(rebalance_timeout_ms))
         else:
             n = len(subscribed_topic_names)
             if n < 127:
-                add(write_iB(rebalance_timeout_ms, n + 1))
+                parts.append(write_iB(rebalance_timeout_ms, n + 1))
             else:
-                add(write_i(rebalance_timeout_ms) + uvarint(n + 1))
+                parts.append(write_i(rebalance_timeout_ms) + uvarint(n + 1))
             for text in subscribed_topic_names:
                 body = text.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
+                parts.append(body)
         if subscribed_topic_regex is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = subscribed_topic_regex.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_regex"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_regex"))
+            parts.append(body)
         if server_assignor is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = server_assignor.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "server_assignor"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "server_assignor"))
+            parts.append(body)
         if topic_partitions is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topic_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topic_partitions.topic_id")
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -625,48 +623,47 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
 def _encode_response_0(message: ConsumerGroupHeartbeatResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, member_id, member_epoch, heartbeat_interval_ms, assignment,
             unknown_tags,
         ) = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         if member_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+            parts.append(body)
         if assignment is None:
-            add(write_iib(member_epoch, heartbeat_interval_ms, -1))
+            parts.append(write_iib(member_epoch, heartbeat_interval_ms, -1))
         else:
-            add(write_iib(member_epoch, heartbeat_interval_ms, 1))
+            parts.append(write_iib(member_epoch, heartbeat_interval_ms, 1))
             topic_partitions, assignment_unknown_tags = assignment
             n = len(topic_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "assignment.topic_partitions.topic_id")
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
-            add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+            parts.append(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -95,22 +95,21 @@ def _decode_consumer_protocol_subscription_0(buffer: Buffer, view: memoryview, p
 def _encode_consumer_protocol_subscription_0(message: ConsumerProtocolSubscription) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, user_data, owned_partitions, generation_id, rack_id = message
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in topics:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         if user_data is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(user_data)
-            add(write_i(n))
-            add(user_data)
+            parts.append(write_i(n))
+            parts.append(user_data)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -186,32 +185,31 @@ def _decode_consumer_protocol_subscription_1(buffer: Buffer, view: memoryview, p
 def _encode_consumer_protocol_subscription_1(message: ConsumerProtocolSubscription) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, user_data, owned_partitions, generation_id, rack_id = message
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in topics:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         if user_data is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(user_data)
-            add(write_i(n))
-            add(user_data)
+            parts.append(write_i(n))
+            parts.append(user_data)
         n = len(owned_partitions)
-        add(write_i(n))
+        parts.append(write_i(n))
         for topic, partitions in owned_partitions:
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
-            add(write_int32s[n](*partitions))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*partitions))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -291,33 +289,32 @@ def _decode_consumer_protocol_subscription_2(buffer: Buffer, view: memoryview, p
 def _encode_consumer_protocol_subscription_2(message: ConsumerProtocolSubscription) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, user_data, owned_partitions, generation_id, rack_id = message
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in topics:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         if user_data is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(user_data)
-            add(write_i(n))
-            add(user_data)
+            parts.append(write_i(n))
+            parts.append(user_data)
         n = len(owned_partitions)
-        add(write_i(n))
+        parts.append(write_i(n))
         for topic, partitions in owned_partitions:
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
-            add(write_int32s[n](*partitions))
-        add(write_i(generation_id))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*partitions))
+        parts.append(write_i(generation_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -409,39 +406,38 @@ def _decode_consumer_protocol_subscription_3(buffer: Buffer, view: memoryview, p
 def _encode_consumer_protocol_subscription_3(message: ConsumerProtocolSubscription) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, user_data, owned_partitions, generation_id, rack_id = message
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in topics:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         if user_data is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(user_data)
-            add(write_i(n))
-            add(user_data)
+            parts.append(write_i(n))
+            parts.append(user_data)
         n = len(owned_partitions)
-        add(write_i(n))
+        parts.append(write_i(n))
         for topic, partitions in owned_partitions:
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
-            add(write_int32s[n](*partitions))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*partitions))
         if rack_id is None:
-            add(write_ih(generation_id, -1))
+            parts.append(write_ih(generation_id, -1))
         else:
             body = rack_id.encode()
             n = len(body)
-            add(write_ih(generation_id, n))
-            add(body)
+            parts.append(write_ih(generation_id, n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -500,25 +496,24 @@ def _decode_consumer_protocol_assignment_0(buffer: Buffer, view: memoryview, p: 
 def _encode_consumer_protocol_assignment_0(message: ConsumerProtocolAssignment) -> list[Part]:
     """Versions 0-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         assigned_partitions, user_data = message
         n = len(assigned_partitions)
-        add(write_i(n))
+        parts.append(write_i(n))
         for topic, partitions in assigned_partitions:
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
-            add(write_int32s[n](*partitions))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*partitions))
         if user_data is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(user_data)
-            add(write_i(n))
-            add(user_data)
+            parts.append(write_i(n))
+            parts.append(user_data)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -150,10 +150,9 @@ def _decode_control_record_type_schema_0(buffer: Buffer, view: memoryview, p: in
 def _encode_control_record_type_schema_0(message: ControlRecordTypeSchema) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (type,) = message
-        add(write_h(type))
+        parts.append(write_h(type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -173,10 +172,9 @@ def _decode_end_txn_marker_0(buffer: Buffer, view: memoryview, p: int, end: int)
 def _encode_end_txn_marker_0(message: EndTxnMarker) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (coordinator_epoch,) = message
-        add(write_i(coordinator_epoch))
+        parts.append(write_i(coordinator_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -250,33 +248,32 @@ def _decode_leader_change_message_0(buffer: Buffer, view: memoryview, p: int, en
 def _encode_leader_change_message_0(message: LeaderChangeMessage) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         version, leader_id, voters, granting_voters, unknown_tags = message
         n = len(voters)
         if n < 127:
-            add(write_hiB(version, leader_id, n + 1))
+            parts.append(write_hiB(version, leader_id, n + 1))
         else:
-            add(write_hi(version, leader_id) + uvarint(n + 1))
+            parts.append(write_hi(version, leader_id) + uvarint(n + 1))
         for voter_id, voter_directory_id, voters_unknown_tags in voters:
             if voter_directory_id != ZERO_UUID:
                 raise absent("voters.voter_directory_id", "version 0")
             if voters_unknown_tags:
-                add(write_i(voter_id) + tag_section(voters_unknown_tags))
+                parts.append(write_i(voter_id) + tag_section(voters_unknown_tags))
             else:
-                add(write_ix(voter_id))
+                parts.append(write_ix(voter_id))
         n = len(granting_voters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
         ) in granting_voters:
             if granting_voters_voter_directory_id != ZERO_UUID:
                 raise absent("granting_voters.voter_directory_id", "version 0")
             if granting_voters_unknown_tags:
-                add(write_i(granting_voters_voter_id) + tag_section(granting_voters_unknown_tags))
+                parts.append(write_i(granting_voters_voter_id) + tag_section(granting_voters_unknown_tags))
             else:
-                add(write_ix(granting_voters_voter_id))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(granting_voters_voter_id))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -350,35 +347,34 @@ def _decode_leader_change_message_1(buffer: Buffer, view: memoryview, p: int, en
 def _encode_leader_change_message_1(message: LeaderChangeMessage) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         version, leader_id, voters, granting_voters, unknown_tags = message
         n = len(voters)
         if n < 127:
-            add(write_hiB(version, leader_id, n + 1))
+            parts.append(write_hiB(version, leader_id, n + 1))
         else:
-            add(write_hi(version, leader_id) + uvarint(n + 1))
+            parts.append(write_hi(version, leader_id) + uvarint(n + 1))
         for voter_id, voter_directory_id, voters_unknown_tags in voters:
             if len(voter_directory_id) != 16:
                 raise wrong_size(voter_directory_id, "voters.voter_directory_id")
             if voters_unknown_tags:
-                add(write_i16s(voter_id, voter_directory_id) + tag_section(voters_unknown_tags))
+                parts.append(write_i16s(voter_id, voter_directory_id) + tag_section(voters_unknown_tags))
             else:
-                add(write_i16sx(voter_id, voter_directory_id))
+                parts.append(write_i16sx(voter_id, voter_directory_id))
         n = len(granting_voters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
         ) in granting_voters:
             if len(granting_voters_voter_directory_id) != 16:
                 raise wrong_size(granting_voters_voter_directory_id, "granting_voters.voter_directory_id")
             if granting_voters_unknown_tags:
-                add(write_i16s(
+                parts.append(write_i16s(
                     granting_voters_voter_id, granting_voters_voter_directory_id,
                 ) + tag_section(granting_voters_unknown_tags))
             else:
-                add(write_i16sx(granting_voters_voter_id, granting_voters_voter_directory_id))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_i16sx(granting_voters_voter_id, granting_voters_voter_directory_id))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -402,13 +398,12 @@ def _decode_snapshot_header_record_0(buffer: Buffer, view: memoryview, p: int, e
 def _encode_snapshot_header_record_0(message: SnapshotHeaderRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         version, last_contained_log_timestamp, unknown_tags = message
         if unknown_tags:
-            add(write_hq(version, last_contained_log_timestamp) + tag_section(unknown_tags))
+            parts.append(write_hq(version, last_contained_log_timestamp) + tag_section(unknown_tags))
         else:
-            add(write_hqx(version, last_contained_log_timestamp))
+            parts.append(write_hqx(version, last_contained_log_timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -432,13 +427,12 @@ def _decode_snapshot_footer_record_0(buffer: Buffer, view: memoryview, p: int, e
 def _encode_snapshot_footer_record_0(message: SnapshotFooterRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         version, unknown_tags = message
         if unknown_tags:
-            add(write_h(version) + tag_section(unknown_tags))
+            parts.append(write_h(version) + tag_section(unknown_tags))
         else:
-            add(write_hx(version))
+            parts.append(write_hx(version))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -462,13 +456,12 @@ def _decode_kraft_version_record_0(buffer: Buffer, view: memoryview, p: int, end
 def _encode_kraft_version_record_0(message: KRaftVersionRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         version, kraft_version, unknown_tags = message
         if unknown_tags:
-            add(write_hh(version, kraft_version) + tag_section(unknown_tags))
+            parts.append(write_hh(version, kraft_version) + tag_section(unknown_tags))
         else:
-            add(write_hhx(version, kraft_version))
+            parts.append(write_hhx(version, kraft_version))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -561,44 +554,43 @@ def _decode_voters_record_0(buffer: Buffer, view: memoryview, p: int, end: int) 
 def _encode_voters_record_0(message: VotersRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         version, voters, unknown_tags = message
         n = len(voters)
         if n < 127:
-            add(write_hB(version, n + 1))
+            parts.append(write_hB(version, n + 1))
         else:
-            add(write_h(version) + uvarint(n + 1))
+            parts.append(write_h(version) + uvarint(n + 1))
         for voter_id, voter_directory_id, endpoints, kraft_version_feature, voters_unknown_tags in voters:
             if len(voter_directory_id) != 16:
                 raise wrong_size(voter_directory_id, "voters.voter_directory_id")
             n = len(endpoints)
             if n < 127:
-                add(write_i16sB(voter_id, voter_directory_id, n + 1))
+                parts.append(write_i16sB(voter_id, voter_directory_id, n + 1))
             else:
-                add(write_i16s(voter_id, voter_directory_id) + uvarint(n + 1))
+                parts.append(write_i16s(voter_id, voter_directory_id) + uvarint(n + 1))
             for name, host, port, endpoints_unknown_tags in endpoints:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "voters.endpoints.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "voters.endpoints.name"))
+                parts.append(body)
                 body = host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "voters.endpoints.host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "voters.endpoints.host"))
+                parts.append(body)
                 if endpoints_unknown_tags:
-                    add(write_H(port) + tag_section(endpoints_unknown_tags))
+                    parts.append(write_H(port) + tag_section(endpoints_unknown_tags))
                 else:
-                    add(write_Hx(port))
+                    parts.append(write_Hx(port))
             min_supported_version, max_supported_version, kraft_version_feature_unknown_tags = kraft_version_feature
             if kraft_version_feature_unknown_tags:
-                add(write_hh(
+                parts.append(write_hh(
                     min_supported_version, max_supported_version,
                 ) + tag_section(kraft_version_feature_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
-            add(tag_section(voters_unknown_tags) if voters_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hhx(min_supported_version, max_supported_version))
+            parts.append(tag_section(voters_unknown_tags) if voters_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -159,41 +159,42 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
 def _encode_request_0(message: ControllerRegistrationRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         controller_id, incarnation_id, zk_migration_ready, listeners, features, unknown_tags = message
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(listeners)
         if n < 127:
-            add(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
+            parts.append(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
         else:
-            add(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
+            parts.append(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
         for name, host, port, security_protocol, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hhx(min_supported_version, max_supported_version))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -235,20 +236,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Co
 def _encode_response_0(message: ControllerRegistrationResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

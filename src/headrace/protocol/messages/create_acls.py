@@ -127,13 +127,12 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_1(message: CreateAclsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         creations, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(creations)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
             creations_unknown_tags,
@@ -142,17 +141,17 @@ def _encode_request_1(message: CreateAclsRequest) -> list[Part]:
                 raise absent("creations.unknown_tags", "version 1")
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
             body = principal.encode()
             n = len(body)
-            add(write_bh(resource_pattern_type, n))
-            add(body)
+            parts.append(write_bh(resource_pattern_type, n))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-            add(write_bb(operation, permission_type))
+            parts.append(write_h(n))
+            parts.append(body)
+            parts.append(write_bb(operation, permission_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -227,11 +226,10 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_2(message: CreateAclsRequest) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         creations, unknown_tags = message
         n = len(creations)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
             creations_unknown_tags,
@@ -239,26 +237,26 @@ def _encode_request_2(message: CreateAclsRequest) -> list[Part]:
             body = resource_name.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_type, n + 1))
+                parts.append(write_bB(resource_type, n + 1))
             else:
-                add(write_b(resource_type) + text_length(n, "creations.resource_name"))
-            add(body)
+                parts.append(write_b(resource_type) + text_length(n, "creations.resource_name"))
+            parts.append(body)
             body = principal.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_pattern_type, n + 1))
+                parts.append(write_bB(resource_pattern_type, n + 1))
             else:
-                add(write_b(resource_pattern_type) + text_length(n, "creations.principal"))
-            add(body)
+                parts.append(write_b(resource_pattern_type) + text_length(n, "creations.principal"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "creations.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "creations.host"))
+            parts.append(body)
             if creations_unknown_tags:
-                add(write_bb(operation, permission_type) + tag_section(creations_unknown_tags))
+                parts.append(write_bb(operation, permission_type) + tag_section(creations_unknown_tags))
             else:
-                add(write_bbx(operation, permission_type))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_bbx(operation, permission_type))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -302,23 +300,22 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_1(message: CreateAclsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for error_code, error_message, results_unknown_tags in results:
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "version 1")
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -379,27 +376,26 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_2(message: CreateAclsResponse) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, results_unknown_tags in results:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "results.error_message"))
-                add(body)
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_h(error_code) + text_length(n, "results.error_message"))
+                parts.append(body)
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

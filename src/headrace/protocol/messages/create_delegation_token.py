@@ -118,7 +118,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_1(message: CreateDelegationTokenRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         owner_principal_type, owner_principal_name, renewers, max_lifetime_ms, unknown_tags = message
         if owner_principal_type != "":
@@ -128,19 +127,19 @@ def _encode_request_1(message: CreateDelegationTokenRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(renewers)
-        add(write_i(n))
+        parts.append(write_i(n))
         for principal_type, principal_name, renewers_unknown_tags in renewers:
             if renewers_unknown_tags:
                 raise absent("renewers.unknown_tags", "version 1")
             body = principal_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = principal_name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-        add(write_q(max_lifetime_ms))
+            parts.append(write_h(n))
+            parts.append(body)
+        parts.append(write_q(max_lifetime_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -204,7 +203,6 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_2(message: CreateDelegationTokenRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         owner_principal_type, owner_principal_name, renewers, max_lifetime_ms, unknown_tags = message
         if owner_principal_type != "":
@@ -212,21 +210,21 @@ def _encode_request_2(message: CreateDelegationTokenRequest) -> list[Part]:
         if owner_principal_name != "":
             raise absent("owner_principal_name", "version 2")
         n = len(renewers)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for principal_type, principal_name, renewers_unknown_tags in renewers:
             body = principal_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_type"))
+            parts.append(body)
             body = principal_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_name"))
-            add(body)
-            add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_name"))
+            parts.append(body)
+            parts.append(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_q(max_lifetime_ms) + tag_section(unknown_tags))
+            parts.append(write_q(max_lifetime_ms) + tag_section(unknown_tags))
         else:
-            add(write_qx(max_lifetime_ms))
+            parts.append(write_qx(max_lifetime_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -322,39 +320,38 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_3(message: CreateDelegationTokenRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         owner_principal_type, owner_principal_name, renewers, max_lifetime_ms, unknown_tags = message
         if owner_principal_type is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = owner_principal_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owner_principal_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owner_principal_type"))
+            parts.append(body)
         if owner_principal_name is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = owner_principal_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owner_principal_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owner_principal_name"))
+            parts.append(body)
         n = len(renewers)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for principal_type, principal_name, renewers_unknown_tags in renewers:
             body = principal_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_type"))
+            parts.append(body)
             body = principal_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_name"))
-            add(body)
-            add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_name"))
+            parts.append(body)
+            parts.append(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_q(max_lifetime_ms) + tag_section(unknown_tags))
+            parts.append(write_q(max_lifetime_ms) + tag_section(unknown_tags))
         else:
-            add(write_qx(max_lifetime_ms))
+            parts.append(write_qx(max_lifetime_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -409,7 +406,6 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_1(message: CreateDelegationTokenResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             error_code, principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
@@ -423,20 +419,20 @@ def _encode_response_1(message: CreateDelegationTokenResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         body = principal_type.encode()
         n = len(body)
-        add(write_hh(error_code, n))
-        add(body)
+        parts.append(write_hh(error_code, n))
+        parts.append(body)
         body = principal_name.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = token_id.encode()
         n = len(body)
-        add(write_qqqh(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n))
-        add(body)
+        parts.append(write_qqqh(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n))
+        parts.append(body)
         n = len(hmac)
-        add(write_i(n))
-        add(hmac)
-        add(write_i(throttle_time_ms))
+        parts.append(write_i(n))
+        parts.append(hmac)
+        parts.append(write_i(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -503,7 +499,6 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_2(message: CreateDelegationTokenResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             error_code, principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
@@ -516,28 +511,30 @@ def _encode_response_2(message: CreateDelegationTokenResponse) -> list[Part]:
         body = principal_type.encode()
         n = len(body)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + text_length(n, "principal_type"))
-        add(body)
+            parts.append(write_h(error_code) + text_length(n, "principal_type"))
+        parts.append(body)
         body = principal_name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "principal_name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "principal_name"))
+        parts.append(body)
         body = token_id.encode()
         n = len(body)
         if n < 127:
-            add(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1))
+            parts.append(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1))
         else:
-            add(write_qqq(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms) + text_length(n, "token_id"))
-        add(body)
+            parts.append(write_qqq(
+                issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms,
+            ) + text_length(n, "token_id"))
+        parts.append(body)
         n = len(hmac)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(hmac)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(hmac)
         if unknown_tags:
-            add(write_i(throttle_time_ms) + tag_section(unknown_tags))
+            parts.append(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -622,7 +619,6 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_3(message: CreateDelegationTokenResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             error_code, principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
@@ -631,36 +627,38 @@ def _encode_response_3(message: CreateDelegationTokenResponse) -> list[Part]:
         body = principal_type.encode()
         n = len(body)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + text_length(n, "principal_type"))
-        add(body)
+            parts.append(write_h(error_code) + text_length(n, "principal_type"))
+        parts.append(body)
         body = principal_name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "principal_name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "principal_name"))
+        parts.append(body)
         body = token_requester_principal_type.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "token_requester_principal_type"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "token_requester_principal_type"))
+        parts.append(body)
         body = token_requester_principal_name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "token_requester_principal_name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "token_requester_principal_name"))
+        parts.append(body)
         body = token_id.encode()
         n = len(body)
         if n < 127:
-            add(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1))
+            parts.append(write_qqqB(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms, n + 1))
         else:
-            add(write_qqq(issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms) + text_length(n, "token_id"))
-        add(body)
+            parts.append(write_qqq(
+                issue_timestamp_ms, expiry_timestamp_ms, max_timestamp_ms,
+            ) + text_length(n, "token_id"))
+        parts.append(body)
         n = len(hmac)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(hmac)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(hmac)
         if unknown_tags:
-            add(write_i(throttle_time_ms) + tag_section(unknown_tags))
+            parts.append(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -135,32 +135,31 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_0(message: CreatePartitionsRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, timeout_ms, validate_only, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, count, assignments, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if assignments is None:
-                add(write_ii(count, -1))
+                parts.append(write_ii(count, -1))
             else:
                 n = len(assignments)
-                add(write_ii(count, n))
+                parts.append(write_ii(count, n))
                 for broker_ids, assignments_unknown_tags in assignments:
                     if assignments_unknown_tags:
                         raise absent("topics.assignments.unknown_tags", "versions 0-1")
                     n = len(broker_ids)
-                    add(write_i(n))
-                    add(write_int32s[n](*broker_ids))
-        add(write_it(timeout_ms, validate_only))
+                    parts.append(write_i(n))
+                    parts.append(write_int32s[n](*broker_ids))
+        parts.append(write_it(timeout_ms, validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -244,34 +243,33 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_2(message: CreatePartitionsRequest) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, timeout_ms, validate_only, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, count, assignments, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             if assignments is None:
-                add(write_ix(count))
+                parts.append(write_ix(count))
             else:
                 n = len(assignments)
                 if n < 127:
-                    add(write_iB(count, n + 1))
+                    parts.append(write_iB(count, n + 1))
                 else:
-                    add(write_i(count) + uvarint(n + 1))
+                    parts.append(write_i(count) + uvarint(n + 1))
                 for broker_ids, assignments_unknown_tags in assignments:
                     n = len(broker_ids)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*broker_ids))
-                    add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*broker_ids))
+                    parts.append(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_it(timeout_ms, validate_only) + tag_section(unknown_tags))
+            parts.append(write_it(timeout_ms, validate_only) + tag_section(unknown_tags))
         else:
-            add(write_itx(timeout_ms, validate_only))
+            parts.append(write_itx(timeout_ms, validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -322,27 +320,26 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_0(message: CreatePartitionsResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         n = len(results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, error_code, error_message, results_unknown_tags in results:
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "versions 0-1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -412,31 +409,30 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_2(message: CreatePartitionsResponse) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, error_code, error_message, results_unknown_tags in results:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.name"))
+            parts.append(body)
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "results.error_message"))
-                add(body)
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_h(error_code) + text_length(n, "results.error_message"))
+                parts.append(body)
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

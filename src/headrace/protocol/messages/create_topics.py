@@ -202,45 +202,44 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_2(message: CreateTopicsRequest) -> list[Part]:
     """Versions 2-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, timeout_ms, validate_only, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 2-4")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, num_partitions, replication_factor, assignments, configs, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-4")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(assignments)
-            add(write_ihi(num_partitions, replication_factor, n))
+            parts.append(write_ihi(num_partitions, replication_factor, n))
             for partition_index, broker_ids, assignments_unknown_tags in assignments:
                 if assignments_unknown_tags:
                     raise absent("topics.assignments.unknown_tags", "versions 2-4")
                 n = len(broker_ids)
-                add(write_ii(partition_index, n))
-                add(write_int32s[n](*broker_ids))
+                parts.append(write_ii(partition_index, n))
+                parts.append(write_int32s[n](*broker_ids))
             n = len(configs)
-            add(write_i(n))
+            parts.append(write_i(n))
             for configs_name, value, configs_unknown_tags in configs:
                 if configs_unknown_tags:
                     raise absent("topics.configs.unknown_tags", "versions 2-4")
                 body = configs_name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 if value is None:
-                    add(b"\xff\xff")
+                    parts.append(b"\xff\xff")
                 else:
                     body = value.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
-        add(write_it(timeout_ms, validate_only))
+                    parts.append(write_h(n))
+                    parts.append(body)
+        parts.append(write_it(timeout_ms, validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -365,49 +364,48 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
 def _encode_request_5(message: CreateTopicsRequest) -> list[Part]:
     """Versions 5-7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, timeout_ms, validate_only, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, num_partitions, replication_factor, assignments, configs, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(assignments)
             if n < 127:
-                add(write_ihB(num_partitions, replication_factor, n + 1))
+                parts.append(write_ihB(num_partitions, replication_factor, n + 1))
             else:
-                add(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
+                parts.append(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
             for partition_index, broker_ids, assignments_unknown_tags in assignments:
                 n = len(broker_ids)
                 if n < 127:
-                    add(write_iB(partition_index, n + 1))
+                    parts.append(write_iB(partition_index, n + 1))
                 else:
-                    add(write_i(partition_index) + uvarint(n + 1))
-                add(write_int32s[n](*broker_ids))
-                add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
+                    parts.append(write_i(partition_index) + uvarint(n + 1))
+                parts.append(write_int32s[n](*broker_ids))
+                parts.append(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
             n = len(configs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for configs_name, value, configs_unknown_tags in configs:
                 body = configs_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
+                parts.append(body)
                 if value is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = value.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.value"))
-                    add(body)
-                add(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.value"))
+                    parts.append(body)
+                parts.append(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_it(timeout_ms, validate_only) + tag_section(unknown_tags))
+            parts.append(write_it(timeout_ms, validate_only) + tag_section(unknown_tags))
         else:
-            add(write_itx(timeout_ms, validate_only))
+            parts.append(write_itx(timeout_ms, validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -458,13 +456,12 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
 def _encode_response_2(message: CreateTopicsResponse) -> list[Part]:
     """Versions 2-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 2-4")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for (
             name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
             configs, topics_unknown_tags,
@@ -473,15 +470,15 @@ def _encode_response_2(message: CreateTopicsResponse) -> list[Part]:
                 raise absent("topics.unknown_tags", "versions 2-4")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -606,7 +603,8 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             if t:
                 topic_config_error_code, tags, p = _read_creatable_topic_result_tags(buffer, view, p, end, t)
             else:
-                topic_config_error_code, tags = 0, ()
+                topic_config_error_code = 0
+                tags = ()
             topics.append(new(CreatableTopicResult, (
                 name, ZERO_UUID, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
                 configs, tags,
@@ -630,8 +628,7 @@ def _write_creatable_topic_result_tags(topic_config_error_code: Any, unknown_tag
     known: list[tuple[int, bytes]] = []
     if topic_config_error_code != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_h(topic_config_error_code))
+        parts.append(write_h(topic_config_error_code))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -639,61 +636,62 @@ def _write_creatable_topic_result_tags(topic_config_error_code: Any, unknown_tag
 def _encode_response_5(message: CreateTopicsResponse) -> list[Part]:
     """Versions 5-6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
             configs, topics_unknown_tags,
         ) in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "topics.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "topics.error_message"))
+                parts.append(body)
             if configs is None:
-                add(write_ihx(num_partitions, replication_factor))
+                parts.append(write_ihx(num_partitions, replication_factor))
             else:
                 n = len(configs)
                 if n < 127:
-                    add(write_ihB(num_partitions, replication_factor, n + 1))
+                    parts.append(write_ihB(num_partitions, replication_factor, n + 1))
                 else:
-                    add(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
+                    parts.append(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
                 for configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags in configs:
                     body = configs_name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
+                    parts.append(body)
                     if value is None:
-                        add(b"\0")
+                        parts.append(b"\0")
                     else:
                         body = value.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.value"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.value"))
+                        parts.append(body)
                     if configs_unknown_tags:
-                        add(write_tbt(read_only, config_source, is_sensitive) + tag_section(configs_unknown_tags))
+                        parts.append(write_tbt(
+                            read_only, config_source, is_sensitive,
+                        ) + tag_section(configs_unknown_tags))
                     else:
-                        add(write_tbtx(read_only, config_source, is_sensitive))
+                        parts.append(write_tbtx(read_only, config_source, is_sensitive))
             if topics_unknown_tags or topic_config_error_code != 0:
-                add(_write_creatable_topic_result_tags(topic_config_error_code, topics_unknown_tags))
+                parts.append(_write_creatable_topic_result_tags(topic_config_error_code, topics_unknown_tags))
             else:
-                add(b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -818,7 +816,8 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             if t:
                 topic_config_error_code, tags, p = _read_creatable_topic_result_tags_2(buffer, view, p, end, t)
             else:
-                topic_config_error_code, tags = 0, ()
+                topic_config_error_code = 0
+                tags = ()
             topics.append(new(CreatableTopicResult, (
                 name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
                 configs, tags,
@@ -842,8 +841,7 @@ def _write_creatable_topic_result_tags_2(topic_config_error_code: Any, unknown_t
     known: list[tuple[int, bytes]] = []
     if topic_config_error_code != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_h(topic_config_error_code))
+        parts.append(write_h(topic_config_error_code))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -851,14 +849,13 @@ def _write_creatable_topic_result_tags_2(topic_config_error_code: Any, unknown_t
 def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
     """Version 7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
             configs, topics_unknown_tags,
@@ -867,47 +864,49 @@ def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             if error_message is None:
-                add(write_16shx(topic_id, error_code))
+                parts.append(write_16shx(topic_id, error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_16shB(topic_id, error_code, n + 1))
+                    parts.append(write_16shB(topic_id, error_code, n + 1))
                 else:
-                    add(write_16sh(topic_id, error_code) + text_length(n, "topics.error_message"))
-                add(body)
+                    parts.append(write_16sh(topic_id, error_code) + text_length(n, "topics.error_message"))
+                parts.append(body)
             if configs is None:
-                add(write_ihx(num_partitions, replication_factor))
+                parts.append(write_ihx(num_partitions, replication_factor))
             else:
                 n = len(configs)
                 if n < 127:
-                    add(write_ihB(num_partitions, replication_factor, n + 1))
+                    parts.append(write_ihB(num_partitions, replication_factor, n + 1))
                 else:
-                    add(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
+                    parts.append(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
                 for configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags in configs:
                     body = configs_name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
+                    parts.append(body)
                     if value is None:
-                        add(b"\0")
+                        parts.append(b"\0")
                     else:
                         body = value.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.value"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.value"))
+                        parts.append(body)
                     if configs_unknown_tags:
-                        add(write_tbt(read_only, config_source, is_sensitive) + tag_section(configs_unknown_tags))
+                        parts.append(write_tbt(
+                            read_only, config_source, is_sensitive,
+                        ) + tag_section(configs_unknown_tags))
                     else:
-                        add(write_tbtx(read_only, config_source, is_sensitive))
+                        parts.append(write_tbtx(read_only, config_source, is_sensitive))
             if topics_unknown_tags or topic_config_error_code != 0:
-                add(_write_creatable_topic_result_tags_2(topic_config_error_code, topics_unknown_tags))
+                parts.append(_write_creatable_topic_result_tags_2(topic_config_error_code, topics_unknown_tags))
             else:
-                add(b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -167,13 +167,12 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_1(message: DeleteAclsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         filters, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(filters)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
             permission_type, filters_unknown_tags,
@@ -181,27 +180,27 @@ def _encode_request_1(message: DeleteAclsRequest) -> list[Part]:
             if filters_unknown_tags:
                 raise absent("filters.unknown_tags", "version 1")
             if resource_name_filter is None:
-                add(write_bh(resource_type_filter, -1))
+                parts.append(write_bh(resource_type_filter, -1))
             else:
                 body = resource_name_filter.encode()
                 n = len(body)
-                add(write_bh(resource_type_filter, n))
-                add(body)
+                parts.append(write_bh(resource_type_filter, n))
+                parts.append(body)
             if principal_filter is None:
-                add(write_bh(pattern_type_filter, -1))
+                parts.append(write_bh(pattern_type_filter, -1))
             else:
                 body = principal_filter.encode()
                 n = len(body)
-                add(write_bh(pattern_type_filter, n))
-                add(body)
+                parts.append(write_bh(pattern_type_filter, n))
+                parts.append(body)
             if host_filter is None:
-                add(b"\xff\xff")
+                parts.append(b"\xff\xff")
             else:
                 body = host_filter.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-            add(write_bb(operation, permission_type))
+                parts.append(write_h(n))
+                parts.append(body)
+            parts.append(write_bb(operation, permission_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -297,47 +296,46 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_2(message: DeleteAclsRequest) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         filters, unknown_tags = message
         n = len(filters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
             permission_type, filters_unknown_tags,
         ) in filters:
             if resource_name_filter is None:
-                add(write_bx(resource_type_filter))
+                parts.append(write_bx(resource_type_filter))
             else:
                 body = resource_name_filter.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_bB(resource_type_filter, n + 1))
+                    parts.append(write_bB(resource_type_filter, n + 1))
                 else:
-                    add(write_b(resource_type_filter) + text_length(n, "filters.resource_name_filter"))
-                add(body)
+                    parts.append(write_b(resource_type_filter) + text_length(n, "filters.resource_name_filter"))
+                parts.append(body)
             if principal_filter is None:
-                add(write_bx(pattern_type_filter))
+                parts.append(write_bx(pattern_type_filter))
             else:
                 body = principal_filter.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_bB(pattern_type_filter, n + 1))
+                    parts.append(write_bB(pattern_type_filter, n + 1))
                 else:
-                    add(write_b(pattern_type_filter) + text_length(n, "filters.principal_filter"))
-                add(body)
+                    parts.append(write_b(pattern_type_filter) + text_length(n, "filters.principal_filter"))
+                parts.append(body)
             if host_filter is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = host_filter.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "filters.host_filter"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "filters.host_filter"))
+                parts.append(body)
             if filters_unknown_tags:
-                add(write_bb(operation, permission_type) + tag_section(filters_unknown_tags))
+                parts.append(write_bb(operation, permission_type) + tag_section(filters_unknown_tags))
             else:
-                add(write_bbx(operation, permission_type))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_bbx(operation, permission_type))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -434,25 +432,24 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DeleteAclsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, filter_results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(filter_results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for error_code, error_message, matching_acls, filter_results_unknown_tags in filter_results:
             if filter_results_unknown_tags:
                 raise absent("filter_results.unknown_tags", "version 1")
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
             n = len(matching_acls)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 matching_acls_error_code, matching_acls_error_message, resource_type, resource_name, pattern_type,
                 principal, host, operation, permission_type, matching_acls_unknown_tags,
@@ -460,25 +457,25 @@ def _encode_response_1(message: DeleteAclsResponse) -> list[Part]:
                 if matching_acls_unknown_tags:
                     raise absent("filter_results.matching_acls.unknown_tags", "version 1")
                 if matching_acls_error_message is None:
-                    add(write_hh(matching_acls_error_code, -1))
+                    parts.append(write_hh(matching_acls_error_code, -1))
                 else:
                     body = matching_acls_error_message.encode()
                     n = len(body)
-                    add(write_hh(matching_acls_error_code, n))
-                    add(body)
+                    parts.append(write_hh(matching_acls_error_code, n))
+                    parts.append(body)
                 body = resource_name.encode()
                 n = len(body)
-                add(write_bh(resource_type, n))
-                add(body)
+                parts.append(write_bh(resource_type, n))
+                parts.append(body)
                 body = principal.encode()
                 n = len(body)
-                add(write_bh(pattern_type, n))
-                add(body)
+                parts.append(write_bh(pattern_type, n))
+                parts.append(body)
                 body = host.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-                add(write_bb(operation, permission_type))
+                parts.append(write_h(n))
+                parts.append(body)
+                parts.append(write_bb(operation, permission_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -609,67 +606,66 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DeleteAclsResponse) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, filter_results, unknown_tags = message
         n = len(filter_results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, matching_acls, filter_results_unknown_tags in filter_results:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "filter_results.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "filter_results.error_message"))
+                parts.append(body)
             n = len(matching_acls)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 matching_acls_error_code, matching_acls_error_message, resource_type, resource_name, pattern_type,
                 principal, host, operation, permission_type, matching_acls_unknown_tags,
             ) in matching_acls:
                 if matching_acls_error_message is None:
-                    add(write_hx(matching_acls_error_code))
+                    parts.append(write_hx(matching_acls_error_code))
                 else:
                     body = matching_acls_error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_hB(matching_acls_error_code, n + 1))
+                        parts.append(write_hB(matching_acls_error_code, n + 1))
                     else:
-                        add(write_h(
+                        parts.append(write_h(
                             matching_acls_error_code,
                         ) + text_length(n, "filter_results.matching_acls.error_message"))
-                    add(body)
+                    parts.append(body)
                 body = resource_name.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_bB(resource_type, n + 1))
+                    parts.append(write_bB(resource_type, n + 1))
                 else:
-                    add(write_b(resource_type) + text_length(n, "filter_results.matching_acls.resource_name"))
-                add(body)
+                    parts.append(write_b(resource_type) + text_length(n, "filter_results.matching_acls.resource_name"))
+                parts.append(body)
                 body = principal.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_bB(pattern_type, n + 1))
+                    parts.append(write_bB(pattern_type, n + 1))
                 else:
-                    add(write_b(pattern_type) + text_length(n, "filter_results.matching_acls.principal"))
-                add(body)
+                    parts.append(write_b(pattern_type) + text_length(n, "filter_results.matching_acls.principal"))
+                parts.append(body)
                 body = host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "filter_results.matching_acls.host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "filter_results.matching_acls.host"))
+                parts.append(body)
                 if matching_acls_unknown_tags:
-                    add(write_bb(operation, permission_type) + tag_section(matching_acls_unknown_tags))
+                    parts.append(write_bb(operation, permission_type) + tag_section(matching_acls_unknown_tags))
                 else:
-                    add(write_bbx(operation, permission_type))
-            add(tag_section(filter_results_unknown_tags) if filter_results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_bbx(operation, permission_type))
+            parts.append(tag_section(filter_results_unknown_tags) if filter_results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -85,18 +85,17 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_0(message: DeleteGroupsRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         groups_names, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         n = len(groups_names)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in groups_names:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -146,17 +145,16 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_2(message: DeleteGroupsRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         groups_names, unknown_tags = message
         n = len(groups_names)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in groups_names:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups_names"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups_names"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -195,21 +193,20 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DeleteGroupsResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         n = len(results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for group_id, error_code, results_unknown_tags in results:
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "versions 0-1")
             body = group_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-            add(write_h(error_code))
+            parts.append(write_h(n))
+            parts.append(body)
+            parts.append(write_h(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -264,24 +261,23 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DeleteGroupsResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, error_code, results_unknown_tags in results:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.group_id"))
+            parts.append(body)
             if results_unknown_tags:
-                add(write_h(error_code) + tag_section(results_unknown_tags))
+                parts.append(write_h(error_code) + tag_section(results_unknown_tags))
             else:
-                add(write_hx(error_code))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hx(error_code))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -127,27 +127,26 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_0(message: DeleteRecordsRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, timeout_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, offset, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 0-1")
-                add(write_iq(partition_index, offset))
-        add(write_i(timeout_ms))
+                parts.append(write_iq(partition_index, offset))
+        parts.append(write_i(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -227,28 +226,27 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_2(message: DeleteRecordsRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, timeout_ms, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, offset, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_iq(partition_index, offset) + tag_section(partitions_unknown_tags))
+                    parts.append(write_iq(partition_index, offset) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iqx(partition_index, offset))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(write_iqx(partition_index, offset))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(timeout_ms) + tag_section(unknown_tags))
+            parts.append(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(timeout_ms))
+            parts.append(write_ix(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -294,26 +292,25 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DeleteRecordsResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, low_watermark, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 0-1")
-                add(write_iqh(partition_index, low_watermark, error_code))
+                parts.append(write_iqh(partition_index, low_watermark, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -397,28 +394,29 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DeleteRecordsResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, low_watermark, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_iqh(partition_index, low_watermark, error_code) + tag_section(partitions_unknown_tags))
+                    parts.append(write_iqh(
+                        partition_index, low_watermark, error_code,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iqhx(partition_index, low_watermark, error_code))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iqhx(partition_index, low_watermark, error_code))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -110,7 +110,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_1(message: DeleteTopicsRequest) -> list[Part]:
     """Versions 1-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, topic_names, timeout_ms, unknown_tags = message
         if len(topics):
@@ -118,13 +117,13 @@ def _encode_request_1(message: DeleteTopicsRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-3")
         n = len(topic_names)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in topic_names:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-        add(write_i(timeout_ms))
+            parts.append(write_h(n))
+            parts.append(body)
+        parts.append(write_i(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -174,22 +173,21 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_4(message: DeleteTopicsRequest) -> list[Part]:
     """Versions 4-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, topic_names, timeout_ms, unknown_tags = message
         if len(topics):
             raise absent("topics", "versions 4-5")
         n = len(topic_names)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in topic_names:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_names"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_names"))
+            parts.append(body)
         if unknown_tags:
-            add(write_i(timeout_ms) + tag_section(unknown_tags))
+            parts.append(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(timeout_ms))
+            parts.append(write_ix(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -250,29 +248,28 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
 def _encode_request_6(message: DeleteTopicsRequest) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, topic_names, timeout_ms, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, topic_id, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+                parts.append(body)
             if topics_unknown_tags:
-                add(write_16s(topic_id) + tag_section(topics_unknown_tags))
+                parts.append(write_16s(topic_id) + tag_section(topics_unknown_tags))
             else:
-                add(write_16sx(topic_id))
+                parts.append(write_16sx(topic_id))
         if unknown_tags:
-            add(write_i(timeout_ms) + tag_section(unknown_tags))
+            parts.append(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(timeout_ms))
+            parts.append(write_ix(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -311,13 +308,12 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DeleteTopicsResponse) -> list[Part]:
     """Versions 1-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, responses, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-3")
         n = len(responses)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 1-3")
@@ -325,9 +321,9 @@ def _encode_response_1(message: DeleteTopicsResponse) -> list[Part]:
                 raise null("responses.name", "versions 1-3")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-            add(write_h(error_code))
+            parts.append(write_h(n))
+            parts.append(body)
+            parts.append(write_h(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -382,26 +378,25 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_4(message: DeleteTopicsResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
             if name is None:
                 raise null("responses.name", "version 4")
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
+            parts.append(body)
             if responses_unknown_tags:
-                add(write_h(error_code) + tag_section(responses_unknown_tags))
+                parts.append(write_h(error_code) + tag_section(responses_unknown_tags))
             else:
-                add(write_hx(error_code))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hx(error_code))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -471,33 +466,32 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_5(message: DeleteTopicsResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
             if name is None:
                 raise null("responses.name", "version 5")
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
+            parts.append(body)
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "responses.error_message"))
-                add(body)
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_h(error_code) + text_length(n, "responses.error_message"))
+                parts.append(body)
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -573,36 +567,35 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_6(message: DeleteTopicsResponse) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             if name is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
+                parts.append(body)
             if error_message is None:
-                add(write_16shx(topic_id, error_code))
+                parts.append(write_16shx(topic_id, error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_16shB(topic_id, error_code, n + 1))
+                    parts.append(write_16shB(topic_id, error_code, n + 1))
                 else:
-                    add(write_16sh(topic_id, error_code) + text_length(n, "responses.error_message"))
-                add(body)
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_16sh(topic_id, error_code) + text_length(n, "responses.error_message"))
+                parts.append(body)
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

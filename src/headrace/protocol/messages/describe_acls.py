@@ -150,7 +150,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_1(message: DescribeAclsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
@@ -159,27 +158,27 @@ def _encode_request_1(message: DescribeAclsRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         if resource_name_filter is None:
-            add(write_bh(resource_type_filter, -1))
+            parts.append(write_bh(resource_type_filter, -1))
         else:
             body = resource_name_filter.encode()
             n = len(body)
-            add(write_bh(resource_type_filter, n))
-            add(body)
+            parts.append(write_bh(resource_type_filter, n))
+            parts.append(body)
         if principal_filter is None:
-            add(write_bh(pattern_type_filter, -1))
+            parts.append(write_bh(pattern_type_filter, -1))
         else:
             body = principal_filter.encode()
             n = len(body)
-            add(write_bh(pattern_type_filter, n))
-            add(body)
+            parts.append(write_bh(pattern_type_filter, n))
+            parts.append(body)
         if host_filter is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = host_filter.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-        add(write_bb(operation, permission_type))
+            parts.append(write_h(n))
+            parts.append(body)
+        parts.append(write_bb(operation, permission_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -254,43 +253,42 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_2(message: DescribeAclsRequest) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
             permission_type, unknown_tags,
         ) = message
         if resource_name_filter is None:
-            add(write_bx(resource_type_filter))
+            parts.append(write_bx(resource_type_filter))
         else:
             body = resource_name_filter.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_type_filter, n + 1))
+                parts.append(write_bB(resource_type_filter, n + 1))
             else:
-                add(write_b(resource_type_filter) + text_length(n, "resource_name_filter"))
-            add(body)
+                parts.append(write_b(resource_type_filter) + text_length(n, "resource_name_filter"))
+            parts.append(body)
         if principal_filter is None:
-            add(write_bx(pattern_type_filter))
+            parts.append(write_bx(pattern_type_filter))
         else:
             body = principal_filter.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(pattern_type_filter, n + 1))
+                parts.append(write_bB(pattern_type_filter, n + 1))
             else:
-                add(write_b(pattern_type_filter) + text_length(n, "principal_filter"))
-            add(body)
+                parts.append(write_b(pattern_type_filter) + text_length(n, "principal_filter"))
+            parts.append(body)
         if host_filter is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = host_filter.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "host_filter"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "host_filter"))
+            parts.append(body)
         if unknown_tags:
-            add(write_bb(operation, permission_type) + tag_section(unknown_tags))
+            parts.append(write_bb(operation, permission_type) + tag_section(unknown_tags))
         else:
-            add(write_bbx(operation, permission_type))
+            parts.append(write_bbx(operation, permission_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -367,41 +365,40 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeAclsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, resources, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         if error_message is None:
-            add(write_ihh(throttle_time_ms, error_code, -1))
+            parts.append(write_ihh(throttle_time_ms, error_code, -1))
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihh(throttle_time_ms, error_code, n))
-            add(body)
+            parts.append(write_ihh(throttle_time_ms, error_code, n))
+            parts.append(body)
         n = len(resources)
-        add(write_i(n))
+        parts.append(write_i(n))
         for resource_type, resource_name, pattern_type, acls, resources_unknown_tags in resources:
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "version 1")
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
             n = len(acls)
-            add(write_bi(pattern_type, n))
+            parts.append(write_bi(pattern_type, n))
             for principal, host, operation, permission_type, acls_unknown_tags in acls:
                 if acls_unknown_tags:
                     raise absent("resources.acls.unknown_tags", "version 1")
                 body = principal.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = host.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-                add(write_bb(operation, permission_type))
+                parts.append(write_h(n))
+                parts.append(body)
+                parts.append(write_bb(operation, permission_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -508,49 +505,48 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DescribeAclsResponse) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, resources, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(resources)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for resource_type, resource_name, pattern_type, acls, resources_unknown_tags in resources:
             body = resource_name.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_type, n + 1))
+                parts.append(write_bB(resource_type, n + 1))
             else:
-                add(write_b(resource_type) + text_length(n, "resources.resource_name"))
-            add(body)
+                parts.append(write_b(resource_type) + text_length(n, "resources.resource_name"))
+            parts.append(body)
             n = len(acls)
             if n < 127:
-                add(write_bB(pattern_type, n + 1))
+                parts.append(write_bB(pattern_type, n + 1))
             else:
-                add(write_b(pattern_type) + uvarint(n + 1))
+                parts.append(write_b(pattern_type) + uvarint(n + 1))
             for principal, host, operation, permission_type, acls_unknown_tags in acls:
                 body = principal.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.acls.principal"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.acls.principal"))
+                parts.append(body)
                 body = host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.acls.host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.acls.host"))
+                parts.append(body)
                 if acls_unknown_tags:
-                    add(write_bb(operation, permission_type) + tag_section(acls_unknown_tags))
+                    parts.append(write_bb(operation, permission_type) + tag_section(acls_unknown_tags))
                 else:
-                    add(write_bbx(operation, permission_type))
-            add(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_bbx(operation, permission_type))
+            parts.append(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -140,28 +140,27 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeClientQuotasRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         components, strict, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(components)
-        add(write_i(n))
+        parts.append(write_i(n))
         for entity_type, match_type, match, components_unknown_tags in components:
             if components_unknown_tags:
                 raise absent("components.unknown_tags", "version 0")
             body = entity_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if match is None:
-                add(write_bh(match_type, -1))
+                parts.append(write_bh(match_type, -1))
             else:
                 body = match.encode()
                 n = len(body)
-                add(write_bh(match_type, n))
-                add(body)
-        add(write_t(strict))
+                parts.append(write_bh(match_type, n))
+                parts.append(body)
+        parts.append(write_t(strict))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -231,31 +230,30 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_1(message: DescribeClientQuotasRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         components, strict, unknown_tags = message
         n = len(components)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for entity_type, match_type, match, components_unknown_tags in components:
             body = entity_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "components.entity_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "components.entity_type"))
+            parts.append(body)
             if match is None:
-                add(write_bx(match_type))
+                parts.append(write_bx(match_type))
             else:
                 body = match.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_bB(match_type, n + 1))
+                    parts.append(write_bB(match_type, n + 1))
                 else:
-                    add(write_b(match_type) + text_length(n, "components.match"))
-                add(body)
-            add(tag_section(components_unknown_tags) if components_unknown_tags else b"\0")
+                    parts.append(write_b(match_type) + text_length(n, "components.match"))
+                parts.append(body)
+            parts.append(tag_section(components_unknown_tags) if components_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_t(strict) + tag_section(unknown_tags))
+            parts.append(write_t(strict) + tag_section(unknown_tags))
         else:
-            add(write_tx(strict))
+            parts.append(write_tx(strict))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -352,52 +350,51 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeClientQuotasResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, entries, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         if error_message is None:
-            add(write_ihh(throttle_time_ms, error_code, -1))
+            parts.append(write_ihh(throttle_time_ms, error_code, -1))
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihh(throttle_time_ms, error_code, n))
-            add(body)
+            parts.append(write_ihh(throttle_time_ms, error_code, n))
+            parts.append(body)
         if entries is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(entries)
-            add(write_i(n))
+            parts.append(write_i(n))
             for entity, values, entries_unknown_tags in entries:
                 if entries_unknown_tags:
                     raise absent("entries.unknown_tags", "version 0")
                 n = len(entity)
-                add(write_i(n))
+                parts.append(write_i(n))
                 for entity_type, entity_name, entity_unknown_tags in entity:
                     if entity_unknown_tags:
                         raise absent("entries.entity.unknown_tags", "version 0")
                     body = entity_type.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
                     if entity_name is None:
-                        add(b"\xff\xff")
+                        parts.append(b"\xff\xff")
                     else:
                         body = entity_name.encode()
                         n = len(body)
-                        add(write_h(n))
-                        add(body)
+                        parts.append(write_h(n))
+                        parts.append(body)
                 n = len(values)
-                add(write_i(n))
+                parts.append(write_i(n))
                 for key, value, values_unknown_tags in values:
                     if values_unknown_tags:
                         raise absent("entries.values.unknown_tags", "version 0")
                     body = key.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
-                    add(write_d(value))
+                    parts.append(write_h(n))
+                    parts.append(body)
+                    parts.append(write_d(value))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -531,53 +528,52 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeClientQuotasResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, entries, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         if entries is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(entries)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for entity, values, entries_unknown_tags in entries:
                 n = len(entity)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for entity_type, entity_name, entity_unknown_tags in entity:
                     body = entity_type.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
+                    parts.append(body)
                     if entity_name is None:
-                        add(b"\0")
+                        parts.append(b"\0")
                     else:
                         body = entity_name.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
-                        add(body)
-                    add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_name"))
+                        parts.append(body)
+                    parts.append(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
                 n = len(values)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for key, value, values_unknown_tags in values:
                     body = key.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.values.key"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.values.key"))
+                    parts.append(body)
                     if values_unknown_tags:
-                        add(write_d(value) + tag_section(values_unknown_tags))
+                        parts.append(write_d(value) + tag_section(values_unknown_tags))
                     else:
-                        add(write_dx(value))
-                add(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_dx(value))
+                parts.append(tag_section(entries_unknown_tags) if entries_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -93,7 +93,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeClusterRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         include_cluster_authorized_operations, endpoint_type, include_fenced_brokers, unknown_tags = message
         if endpoint_type != 1:
@@ -101,9 +100,9 @@ def _encode_request_0(message: DescribeClusterRequest) -> list[Part]:
         if include_fenced_brokers:
             raise absent("include_fenced_brokers", "version 0")
         if unknown_tags:
-            add(write_t(include_cluster_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_t(include_cluster_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_tx(include_cluster_authorized_operations))
+            parts.append(write_tx(include_cluster_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -127,15 +126,14 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_1(message: DescribeClusterRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         include_cluster_authorized_operations, endpoint_type, include_fenced_brokers, unknown_tags = message
         if include_fenced_brokers:
             raise absent("include_fenced_brokers", "version 1")
         if unknown_tags:
-            add(write_tb(include_cluster_authorized_operations, endpoint_type) + tag_section(unknown_tags))
+            parts.append(write_tb(include_cluster_authorized_operations, endpoint_type) + tag_section(unknown_tags))
         else:
-            add(write_tbx(include_cluster_authorized_operations, endpoint_type))
+            parts.append(write_tbx(include_cluster_authorized_operations, endpoint_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -163,15 +161,14 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_2(message: DescribeClusterRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         include_cluster_authorized_operations, endpoint_type, include_fenced_brokers, unknown_tags = message
         if unknown_tags:
-            add(write_tbt(
+            parts.append(write_tbt(
                 include_cluster_authorized_operations, endpoint_type, include_fenced_brokers,
             ) + tag_section(unknown_tags))
         else:
-            add(write_tbtx(include_cluster_authorized_operations, endpoint_type, include_fenced_brokers))
+            parts.append(write_tbtx(include_cluster_authorized_operations, endpoint_type, include_fenced_brokers))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -268,7 +265,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeClusterResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, endpoint_type, cluster_id, controller_id, brokers,
@@ -277,49 +273,49 @@ def _encode_response_0(message: DescribeClusterResponse) -> list[Part]:
         if endpoint_type != 1:
             raise absent("endpoint_type", "version 0")
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         body = cluster_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+        parts.append(body)
         n = len(brokers)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
             if is_fenced:
                 raise absent("brokers.is_fenced", "version 0")
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(broker_id, n + 1))
+                parts.append(write_iB(broker_id, n + 1))
             else:
-                add(write_i(broker_id) + text_length(n, "brokers.host"))
-            add(body)
+                parts.append(write_i(broker_id) + text_length(n, "brokers.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "brokers.rack"))
-                add(body)
-            add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                parts.append(body)
+            parts.append(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_ix(cluster_authorized_operations))
+            parts.append(write_ix(cluster_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -416,59 +412,58 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeClusterResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, endpoint_type, cluster_id, controller_id, brokers,
             cluster_authorized_operations, unknown_tags,
         ) = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         body = cluster_id.encode()
         n = len(body)
         if n < 127:
-            add(write_bB(endpoint_type, n + 1))
+            parts.append(write_bB(endpoint_type, n + 1))
         else:
-            add(write_b(endpoint_type) + text_length(n, "cluster_id"))
-        add(body)
+            parts.append(write_b(endpoint_type) + text_length(n, "cluster_id"))
+        parts.append(body)
         n = len(brokers)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
             if is_fenced:
                 raise absent("brokers.is_fenced", "version 1")
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(broker_id, n + 1))
+                parts.append(write_iB(broker_id, n + 1))
             else:
-                add(write_i(broker_id) + text_length(n, "brokers.host"))
-            add(body)
+                parts.append(write_i(broker_id) + text_length(n, "brokers.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "brokers.rack"))
-                add(body)
-            add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                parts.append(body)
+            parts.append(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_ix(cluster_authorized_operations))
+            parts.append(write_ix(cluster_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -565,60 +560,59 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DescribeClusterResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, endpoint_type, cluster_id, controller_id, brokers,
             cluster_authorized_operations, unknown_tags,
         ) = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         body = cluster_id.encode()
         n = len(body)
         if n < 127:
-            add(write_bB(endpoint_type, n + 1))
+            parts.append(write_bB(endpoint_type, n + 1))
         else:
-            add(write_b(endpoint_type) + text_length(n, "cluster_id"))
-        add(body)
+            parts.append(write_b(endpoint_type) + text_length(n, "cluster_id"))
+        parts.append(body)
         n = len(brokers)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(broker_id, n + 1))
+                parts.append(write_iB(broker_id, n + 1))
             else:
-                add(write_i(broker_id) + text_length(n, "brokers.host"))
-            add(body)
+                parts.append(write_i(broker_id) + text_length(n, "brokers.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "brokers.rack"))
-                add(body)
+                    parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                parts.append(body)
             if brokers_unknown_tags:
-                add(write_t(is_fenced) + tag_section(brokers_unknown_tags))
+                parts.append(write_t(is_fenced) + tag_section(brokers_unknown_tags))
             else:
-                add(write_tx(is_fenced))
+                parts.append(write_tx(is_fenced))
         if unknown_tags:
-            add(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_ix(cluster_authorized_operations))
+            parts.append(write_ix(cluster_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

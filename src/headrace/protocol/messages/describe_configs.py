@@ -160,7 +160,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_1(message: DescribeConfigsRequest) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resources, include_synonyms, include_documentation, unknown_tags = message
         if include_documentation:
@@ -168,25 +167,25 @@ def _encode_request_1(message: DescribeConfigsRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
         n = len(resources)
-        add(write_i(n))
+        parts.append(write_i(n))
         for resource_type, resource_name, configuration_keys, resources_unknown_tags in resources:
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "versions 1-2")
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
             if configuration_keys is None:
-                add(b"\xff\xff\xff\xff")
+                parts.append(b"\xff\xff\xff\xff")
             else:
                 n = len(configuration_keys)
-                add(write_i(n))
+                parts.append(write_i(n))
                 for text in configuration_keys:
                     body = text.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
-        add(write_t(include_synonyms))
+                    parts.append(write_h(n))
+                    parts.append(body)
+        parts.append(write_t(include_synonyms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -245,31 +244,30 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_3(message: DescribeConfigsRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resources, include_synonyms, include_documentation, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         n = len(resources)
-        add(write_i(n))
+        parts.append(write_i(n))
         for resource_type, resource_name, configuration_keys, resources_unknown_tags in resources:
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "version 3")
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
             if configuration_keys is None:
-                add(b"\xff\xff\xff\xff")
+                parts.append(b"\xff\xff\xff\xff")
             else:
                 n = len(configuration_keys)
-                add(write_i(n))
+                parts.append(write_i(n))
                 for text in configuration_keys:
                     body = text.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
-        add(write_tt(include_synonyms, include_documentation))
+                    parts.append(write_h(n))
+                    parts.append(body)
+        parts.append(write_tt(include_synonyms, include_documentation))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -349,34 +347,33 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_4(message: DescribeConfigsRequest) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resources, include_synonyms, include_documentation, unknown_tags = message
         n = len(resources)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for resource_type, resource_name, configuration_keys, resources_unknown_tags in resources:
             body = resource_name.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_type, n + 1))
+                parts.append(write_bB(resource_type, n + 1))
             else:
-                add(write_b(resource_type) + text_length(n, "resources.resource_name"))
-            add(body)
+                parts.append(write_b(resource_type) + text_length(n, "resources.resource_name"))
+            parts.append(body)
             if configuration_keys is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 n = len(configuration_keys)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for text in configuration_keys:
                     body = text.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.configuration_keys"))
-                    add(body)
-            add(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.configuration_keys"))
+                    parts.append(body)
+            parts.append(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_tt(include_synonyms, include_documentation) + tag_section(unknown_tags))
+            parts.append(write_tt(include_synonyms, include_documentation) + tag_section(unknown_tags))
         else:
-            add(write_ttx(include_synonyms, include_documentation))
+            parts.append(write_ttx(include_synonyms, include_documentation))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -498,29 +495,28 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeConfigsResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
         n = len(results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for error_code, error_message, resource_type, resource_name, configs, results_unknown_tags in results:
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "versions 1-2")
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
             n = len(configs)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
                 configs_unknown_tags,
@@ -529,32 +525,32 @@ def _encode_response_1(message: DescribeConfigsResponse) -> list[Part]:
                     raise absent("results.configs.unknown_tags", "versions 1-2")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 if value is None:
-                    add(b"\xff\xff")
+                    parts.append(b"\xff\xff")
                 else:
                     body = value.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
                 n = len(synonyms)
-                add(write_tbti(read_only, config_source, is_sensitive, n))
+                parts.append(write_tbti(read_only, config_source, is_sensitive, n))
                 for synonyms_name, synonyms_value, source, synonyms_unknown_tags in synonyms:
                     if synonyms_unknown_tags:
                         raise absent("results.configs.synonyms.unknown_tags", "versions 1-2")
                     body = synonyms_name.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
                     if synonyms_value is None:
-                        add(b"\xff\xff")
+                        parts.append(b"\xff\xff")
                     else:
                         body = synonyms_value.encode()
                         n = len(body)
-                        add(write_h(n))
-                        add(body)
-                    add(write_b(source))
+                        parts.append(write_h(n))
+                        parts.append(body)
+                    parts.append(write_b(source))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -692,29 +688,28 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_3(message: DescribeConfigsResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         n = len(results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for error_code, error_message, resource_type, resource_name, configs, results_unknown_tags in results:
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "version 3")
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
             n = len(configs)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
                 configs_unknown_tags,
@@ -723,39 +718,39 @@ def _encode_response_3(message: DescribeConfigsResponse) -> list[Part]:
                     raise absent("results.configs.unknown_tags", "version 3")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 if value is None:
-                    add(b"\xff\xff")
+                    parts.append(b"\xff\xff")
                 else:
                     body = value.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
                 n = len(synonyms)
-                add(write_tbti(read_only, config_source, is_sensitive, n))
+                parts.append(write_tbti(read_only, config_source, is_sensitive, n))
                 for synonyms_name, synonyms_value, source, synonyms_unknown_tags in synonyms:
                     if synonyms_unknown_tags:
                         raise absent("results.configs.synonyms.unknown_tags", "version 3")
                     body = synonyms_name.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
                     if synonyms_value is None:
-                        add(b"\xff\xff")
+                        parts.append(b"\xff\xff")
                     else:
                         body = synonyms_value.encode()
                         n = len(body)
-                        add(write_h(n))
-                        add(body)
-                    add(write_b(source))
+                        parts.append(write_h(n))
+                        parts.append(body)
+                    parts.append(write_b(source))
                 if documentation is None:
-                    add(write_bh(config_type, -1))
+                    parts.append(write_bh(config_type, -1))
                 else:
                     body = documentation.encode()
                     n = len(body)
-                    add(write_bh(config_type, n))
-                    add(body)
+                    parts.append(write_bh(config_type, n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -932,83 +927,82 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_4(message: DescribeConfigsResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, resource_type, resource_name, configs, results_unknown_tags in results:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "results.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "results.error_message"))
+                parts.append(body)
             body = resource_name.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_type, n + 1))
+                parts.append(write_bB(resource_type, n + 1))
             else:
-                add(write_b(resource_type) + text_length(n, "results.resource_name"))
-            add(body)
+                parts.append(write_b(resource_type) + text_length(n, "results.resource_name"))
+            parts.append(body)
             n = len(configs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
                 configs_unknown_tags,
             ) in configs:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.name"))
+                parts.append(body)
                 if value is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = value.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.value"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.value"))
+                    parts.append(body)
                 n = len(synonyms)
                 if n < 127:
-                    add(write_tbtB(read_only, config_source, is_sensitive, n + 1))
+                    parts.append(write_tbtB(read_only, config_source, is_sensitive, n + 1))
                 else:
-                    add(write_tbt(read_only, config_source, is_sensitive) + uvarint(n + 1))
+                    parts.append(write_tbt(read_only, config_source, is_sensitive) + uvarint(n + 1))
                 for synonyms_name, synonyms_value, source, synonyms_unknown_tags in synonyms:
                     body = synonyms_name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.synonyms.name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.synonyms.name"))
+                    parts.append(body)
                     if synonyms_value is None:
-                        add(b"\0")
+                        parts.append(b"\0")
                     else:
                         body = synonyms_value.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.synonyms.value"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.synonyms.value"))
+                        parts.append(body)
                     if synonyms_unknown_tags:
-                        add(write_b(source) + tag_section(synonyms_unknown_tags))
+                        parts.append(write_b(source) + tag_section(synonyms_unknown_tags))
                     else:
-                        add(write_bx(source))
+                        parts.append(write_bx(source))
                 if documentation is None:
-                    add(write_bx(config_type))
+                    parts.append(write_bx(config_type))
                 else:
                     body = documentation.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_bB(config_type, n + 1))
+                        parts.append(write_bB(config_type, n + 1))
                     else:
-                        add(write_b(config_type) + text_length(n, "results.configs.documentation"))
-                    add(body)
-                add(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_b(config_type) + text_length(n, "results.configs.documentation"))
+                    parts.append(body)
+                parts.append(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

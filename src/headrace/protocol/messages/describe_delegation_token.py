@@ -121,27 +121,26 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_1(message: DescribeDelegationTokenRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         owners, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         if owners is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(owners)
-            add(write_i(n))
+            parts.append(write_i(n))
             for principal_type, principal_name, owners_unknown_tags in owners:
                 if owners_unknown_tags:
                     raise absent("owners.unknown_tags", "version 1")
                 body = principal_type.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = principal_name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -207,25 +206,24 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_2(message: DescribeDelegationTokenRequest) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         owners, unknown_tags = message
         if owners is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(owners)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for principal_type, principal_name, owners_unknown_tags in owners:
                 body = principal_type.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owners.principal_type"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owners.principal_type"))
+                parts.append(body)
                 body = principal_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owners.principal_name"))
-                add(body)
-                add(tag_section(owners_unknown_tags) if owners_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owners.principal_name"))
+                parts.append(body)
+                parts.append(tag_section(owners_unknown_tags) if owners_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -317,13 +315,12 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeDelegationTokenResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, tokens, throttle_time_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(tokens)
-        add(write_hi(error_code, n))
+        parts.append(write_hi(error_code, n))
         for (
             principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
             issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
@@ -336,33 +333,33 @@ def _encode_response_1(message: DescribeDelegationTokenResponse) -> list[Part]:
                 raise absent("tokens.unknown_tags", "version 1")
             body = principal_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = principal_name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = token_id.encode()
             n = len(body)
-            add(write_qqqh(issue_timestamp, expiry_timestamp, max_timestamp, n))
-            add(body)
+            parts.append(write_qqqh(issue_timestamp, expiry_timestamp, max_timestamp, n))
+            parts.append(body)
             n = len(hmac)
-            add(write_i(n))
-            add(hmac)
+            parts.append(write_i(n))
+            parts.append(hmac)
             n = len(renewers)
-            add(write_i(n))
+            parts.append(write_i(n))
             for renewers_principal_type, renewers_principal_name, renewers_unknown_tags in renewers:
                 if renewers_unknown_tags:
                     raise absent("tokens.renewers.unknown_tags", "version 1")
                 body = renewers_principal_type.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = renewers_principal_name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-        add(write_i(throttle_time_ms))
+                parts.append(write_h(n))
+                parts.append(body)
+        parts.append(write_i(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -487,14 +484,13 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, tokens, throttle_time_ms, unknown_tags = message
         n = len(tokens)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for (
             principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
             issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
@@ -505,39 +501,41 @@ def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
                 raise absent("tokens.token_requester_principal_name", "version 2")
             body = principal_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_type"))
+            parts.append(body)
             body = principal_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_name"))
+            parts.append(body)
             body = token_id.encode()
             n = len(body)
             if n < 127:
-                add(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1))
+                parts.append(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1))
             else:
-                add(write_qqq(issue_timestamp, expiry_timestamp, max_timestamp) + text_length(n, "tokens.token_id"))
-            add(body)
+                parts.append(write_qqq(
+                    issue_timestamp, expiry_timestamp, max_timestamp,
+                ) + text_length(n, "tokens.token_id"))
+            parts.append(body)
             n = len(hmac)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(hmac)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(hmac)
             n = len(renewers)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for renewers_principal_type, renewers_principal_name, renewers_unknown_tags in renewers:
                 body = renewers_principal_type.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_type"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_type"))
+                parts.append(body)
                 body = renewers_principal_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_name"))
-                add(body)
-                add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
-            add(tag_section(tokens_unknown_tags) if tokens_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_name"))
+                parts.append(body)
+                parts.append(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
+            parts.append(tag_section(tokens_unknown_tags) if tokens_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(throttle_time_ms) + tag_section(unknown_tags))
+            parts.append(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -680,61 +678,62 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_3(message: DescribeDelegationTokenResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, tokens, throttle_time_ms, unknown_tags = message
         n = len(tokens)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for (
             principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
             issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
         ) in tokens:
             body = principal_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_type"))
+            parts.append(body)
             body = principal_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_name"))
+            parts.append(body)
             body = token_requester_principal_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.token_requester_principal_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.token_requester_principal_type"))
+            parts.append(body)
             body = token_requester_principal_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.token_requester_principal_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.token_requester_principal_name"))
+            parts.append(body)
             body = token_id.encode()
             n = len(body)
             if n < 127:
-                add(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1))
+                parts.append(write_qqqB(issue_timestamp, expiry_timestamp, max_timestamp, n + 1))
             else:
-                add(write_qqq(issue_timestamp, expiry_timestamp, max_timestamp) + text_length(n, "tokens.token_id"))
-            add(body)
+                parts.append(write_qqq(
+                    issue_timestamp, expiry_timestamp, max_timestamp,
+                ) + text_length(n, "tokens.token_id"))
+            parts.append(body)
             n = len(hmac)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(hmac)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(hmac)
             n = len(renewers)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for renewers_principal_type, renewers_principal_name, renewers_unknown_tags in renewers:
                 body = renewers_principal_type.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_type"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_type"))
+                parts.append(body)
                 body = renewers_principal_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_name"))
-                add(body)
-                add(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
-            add(tag_section(tokens_unknown_tags) if tokens_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_name"))
+                parts.append(body)
+                parts.append(tag_section(renewers_unknown_tags) if renewers_unknown_tags else b"\0")
+            parts.append(tag_section(tokens_unknown_tags) if tokens_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(throttle_time_ms) + tag_section(unknown_tags))
+            parts.append(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

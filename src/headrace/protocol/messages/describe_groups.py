@@ -111,7 +111,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeGroupsRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         groups, include_authorized_operations, unknown_tags = message
         if include_authorized_operations:
@@ -119,12 +118,12 @@ def _encode_request_0(message: DescribeGroupsRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
         n = len(groups)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in groups:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -165,19 +164,18 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_3(message: DescribeGroupsRequest) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         groups, include_authorized_operations, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-4")
         n = len(groups)
-        add(write_i(n))
+        parts.append(write_i(n))
         for text in groups:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-        add(write_t(include_authorized_operations))
+            parts.append(write_h(n))
+            parts.append(body)
+        parts.append(write_t(include_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -227,20 +225,19 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_5(message: DescribeGroupsRequest) -> list[Part]:
     """Versions 5-6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         groups, include_authorized_operations, unknown_tags = message
         n = len(groups)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in groups:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups"))
+            parts.append(body)
         if unknown_tags:
-            add(write_t(include_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_t(include_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_tx(include_authorized_operations))
+            parts.append(write_tx(include_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -345,13 +342,12 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeGroupsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(groups)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
             authorized_operations, groups_unknown_tags,
@@ -364,22 +360,22 @@ def _encode_response_0(message: DescribeGroupsResponse) -> list[Part]:
                 raise absent("groups.unknown_tags", "version 0")
             body = group_id.encode()
             n = len(body)
-            add(write_hh(error_code, n))
-            add(body)
+            parts.append(write_hh(error_code, n))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_data.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(members)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
                 members_unknown_tags,
@@ -388,22 +384,22 @@ def _encode_response_0(message: DescribeGroupsResponse) -> list[Part]:
                     raise absent("groups.members.unknown_tags", "version 0")
                 body = member_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = client_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(member_metadata)
-                add(write_i(n))
-                add(member_metadata)
+                parts.append(write_i(n))
+                parts.append(member_metadata)
                 n = len(member_assignment)
-                add(write_i(n))
-                add(member_assignment)
+                parts.append(write_i(n))
+                parts.append(member_assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -508,13 +504,12 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeGroupsResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
         n = len(groups)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
             authorized_operations, groups_unknown_tags,
@@ -527,22 +522,22 @@ def _encode_response_1(message: DescribeGroupsResponse) -> list[Part]:
                 raise absent("groups.unknown_tags", "versions 1-2")
             body = group_id.encode()
             n = len(body)
-            add(write_hh(error_code, n))
-            add(body)
+            parts.append(write_hh(error_code, n))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_data.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(members)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
                 members_unknown_tags,
@@ -551,22 +546,22 @@ def _encode_response_1(message: DescribeGroupsResponse) -> list[Part]:
                     raise absent("groups.members.unknown_tags", "versions 1-2")
                 body = member_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = client_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(member_metadata)
-                add(write_i(n))
-                add(member_metadata)
+                parts.append(write_i(n))
+                parts.append(member_metadata)
                 n = len(member_assignment)
-                add(write_i(n))
-                add(member_assignment)
+                parts.append(write_i(n))
+                parts.append(member_assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -676,13 +671,12 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_3(message: DescribeGroupsResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         n = len(groups)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
             authorized_operations, groups_unknown_tags,
@@ -693,22 +687,22 @@ def _encode_response_3(message: DescribeGroupsResponse) -> list[Part]:
                 raise absent("groups.unknown_tags", "version 3")
             body = group_id.encode()
             n = len(body)
-            add(write_hh(error_code, n))
-            add(body)
+            parts.append(write_hh(error_code, n))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_data.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(members)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
                 members_unknown_tags,
@@ -717,23 +711,23 @@ def _encode_response_3(message: DescribeGroupsResponse) -> list[Part]:
                     raise absent("groups.members.unknown_tags", "version 3")
                 body = member_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = client_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(member_metadata)
-                add(write_i(n))
-                add(member_metadata)
+                parts.append(write_i(n))
+                parts.append(member_metadata)
                 n = len(member_assignment)
-                add(write_i(n))
-                add(member_assignment)
-            add(write_i(authorized_operations))
+                parts.append(write_i(n))
+                parts.append(member_assignment)
+            parts.append(write_i(authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -858,13 +852,12 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_4(message: DescribeGroupsResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 4")
         n = len(groups)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
             authorized_operations, groups_unknown_tags,
@@ -875,22 +868,22 @@ def _encode_response_4(message: DescribeGroupsResponse) -> list[Part]:
                 raise absent("groups.unknown_tags", "version 4")
             body = group_id.encode()
             n = len(body)
-            add(write_hh(error_code, n))
-            add(body)
+            parts.append(write_hh(error_code, n))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_data.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(members)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
                 members_unknown_tags,
@@ -899,30 +892,30 @@ def _encode_response_4(message: DescribeGroupsResponse) -> list[Part]:
                     raise absent("groups.members.unknown_tags", "version 4")
                 body = member_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 if group_instance_id is None:
-                    add(b"\xff\xff")
+                    parts.append(b"\xff\xff")
                 else:
                     body = group_instance_id.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
+                    parts.append(write_h(n))
+                    parts.append(body)
                 body = client_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(member_metadata)
-                add(write_i(n))
-                add(member_metadata)
+                parts.append(write_i(n))
+                parts.append(member_metadata)
                 n = len(member_assignment)
-                add(write_i(n))
-                add(member_assignment)
-            add(write_i(authorized_operations))
+                parts.append(write_i(n))
+                parts.append(member_assignment)
+            parts.append(write_i(authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1086,14 +1079,13 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
             authorized_operations, groups_unknown_tags,
@@ -1103,59 +1095,59 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
             body = group_id.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(error_code, n + 1))
+                parts.append(write_hB(error_code, n + 1))
             else:
-                add(write_h(error_code) + text_length(n, "groups.group_id"))
-            add(body)
+                parts.append(write_h(error_code) + text_length(n, "groups.group_id"))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
+            parts.append(body)
             body = protocol_data.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_data"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_data"))
+            parts.append(body)
             n = len(members)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
                 members_unknown_tags,
             ) in members:
                 body = member_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
+                parts.append(body)
                 if group_instance_id is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = group_instance_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.group_instance_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.group_instance_id"))
+                    parts.append(body)
                 body = client_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_id"))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
+                parts.append(body)
                 n = len(member_metadata)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(member_metadata)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(member_metadata)
                 n = len(member_assignment)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(member_assignment)
-                add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(member_assignment)
+                parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
             if groups_unknown_tags:
-                add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
+                parts.append(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
-                add(write_ix(authorized_operations))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(authorized_operations))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1334,81 +1326,80 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
             authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "groups.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "groups.error_message"))
+                parts.append(body)
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
+            parts.append(body)
             body = protocol_data.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_data"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_data"))
+            parts.append(body)
             n = len(members)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
                 members_unknown_tags,
             ) in members:
                 body = member_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
+                parts.append(body)
                 if group_instance_id is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = group_instance_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.group_instance_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.group_instance_id"))
+                    parts.append(body)
                 body = client_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_id"))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
+                parts.append(body)
                 n = len(member_metadata)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(member_metadata)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(member_metadata)
                 n = len(member_assignment)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(member_assignment)
-                add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(member_assignment)
+                parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
             if groups_unknown_tags:
-                add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
+                parts.append(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
-                add(write_ix(authorized_operations))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(authorized_operations))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -139,26 +139,25 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_1(message: DescribeLogDirsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         if topics is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(topics)
-            add(write_i(n))
+            parts.append(write_i(n))
             for topic, partitions, topics_unknown_tags in topics:
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "version 1")
                 body = topic.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(partitions)
-                add(write_i(n))
-                add(write_int32s[n](*partitions))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*partitions))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -223,24 +222,23 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_2(message: DescribeLogDirsRequest) -> list[Part]:
     """Versions 2-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, unknown_tags = message
         if topics is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic, partitions, topics_unknown_tags in topics:
                 body = topic.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -304,13 +302,12 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeLogDirsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for (
             results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
         ) in results:
@@ -318,23 +315,23 @@ def _encode_response_1(message: DescribeLogDirsResponse) -> list[Part]:
                 raise absent("results.unknown_tags", "version 1")
             body = log_dir.encode()
             n = len(body)
-            add(write_hh(results_error_code, n))
-            add(body)
+            parts.append(write_hh(results_error_code, n))
+            parts.append(body)
             n = len(topics)
-            add(write_i(n))
+            parts.append(write_i(n))
             for name, partitions, topics_unknown_tags in topics:
                 if topics_unknown_tags:
                     raise absent("results.topics.unknown_tags", "version 1")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(partitions)
-                add(write_i(n))
+                parts.append(write_i(n))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
                         raise absent("results.topics.partitions.unknown_tags", "version 1")
-                    add(write_iqqt(partition_index, partition_size, offset_lag, is_future_key))
+                    parts.append(write_iqqt(partition_index, partition_size, offset_lag, is_future_key))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -448,43 +445,42 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DescribeLogDirsResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
         ) in results:
             body = log_dir.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(results_error_code, n + 1))
+                parts.append(write_hB(results_error_code, n + 1))
             else:
-                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
-            add(body)
+                parts.append(write_h(results_error_code) + text_length(n, "results.log_dir"))
+            parts.append(body)
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(
+                        parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,
                         ) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -598,43 +594,42 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_3(message: DescribeLogDirsResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for (
             results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
         ) in results:
             body = log_dir.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(results_error_code, n + 1))
+                parts.append(write_hB(results_error_code, n + 1))
             else:
-                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
-            add(body)
+                parts.append(write_h(results_error_code) + text_length(n, "results.log_dir"))
+            parts.append(body)
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(
+                        parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,
                         ) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -750,46 +745,45 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_4(message: DescribeLogDirsResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for (
             results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
         ) in results:
             body = log_dir.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(results_error_code, n + 1))
+                parts.append(write_hB(results_error_code, n + 1))
             else:
-                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
-            add(body)
+                parts.append(write_h(results_error_code) + text_length(n, "results.log_dir"))
+            parts.append(body)
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(
+                        parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,
                         ) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if results_unknown_tags:
-                add(write_qq(total_bytes, usable_bytes) + tag_section(results_unknown_tags))
+                parts.append(write_qq(total_bytes, usable_bytes) + tag_section(results_unknown_tags))
             else:
-                add(write_qqx(total_bytes, usable_bytes))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_qqx(total_bytes, usable_bytes))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -905,46 +899,45 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_5(message: DescribeLogDirsResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, results, unknown_tags = message
         n = len(results)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for (
             results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
         ) in results:
             body = log_dir.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(results_error_code, n + 1))
+                parts.append(write_hB(results_error_code, n + 1))
             else:
-                add(write_h(results_error_code) + text_length(n, "results.log_dir"))
-            add(body)
+                parts.append(write_h(results_error_code) + text_length(n, "results.log_dir"))
+            parts.append(body)
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_iqqt(
+                        parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,
                         ) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(write_iqqtx(partition_index, partition_size, offset_lag, is_future_key))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if results_unknown_tags:
-                add(write_qqt(total_bytes, usable_bytes, is_cordoned) + tag_section(results_unknown_tags))
+                parts.append(write_qqt(total_bytes, usable_bytes, is_cordoned) + tag_section(results_unknown_tags))
             else:
-                add(write_qqtx(total_bytes, usable_bytes, is_cordoned))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_qqtx(total_bytes, usable_bytes, is_cordoned))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

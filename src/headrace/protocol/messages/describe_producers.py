@@ -138,21 +138,20 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeProducersRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, partition_indexes, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partition_indexes)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*partition_indexes))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*partition_indexes))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -282,51 +281,52 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeProducersResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, error_code, error_message, active_producers, partitions_unknown_tags in partitions:
                 if error_message is None:
-                    add(write_ihx(partition_index, error_code))
+                    parts.append(write_ihx(partition_index, error_code))
                 else:
                     body = error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition_index, error_code, n + 1))
+                        parts.append(write_ihB(partition_index, error_code, n + 1))
                     else:
-                        add(write_ih(partition_index, error_code) + text_length(n, "topics.partitions.error_message"))
-                    add(body)
+                        parts.append(write_ih(
+                            partition_index, error_code,
+                        ) + text_length(n, "topics.partitions.error_message"))
+                    parts.append(body)
                 n = len(active_producers)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
                     current_txn_start_offset, active_producers_unknown_tags,
                 ) in active_producers:
                     if active_producers_unknown_tags:
-                        add(write_qiiqiq(
+                        parts.append(write_qiiqiq(
                             producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
                             current_txn_start_offset,
                         ) + tag_section(active_producers_unknown_tags))
                     else:
-                        add(write_qiiqiqx(
+                        parts.append(write_qiiqiqx(
                             producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
                             current_txn_start_offset,
                         ))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

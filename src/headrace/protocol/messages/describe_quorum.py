@@ -212,25 +212,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeQuorumRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_i(partition_index) + tag_section(partitions_unknown_tags))
+                    parts.append(write_i(partition_index) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ix(partition_index))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ix(partition_index))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -367,34 +366,33 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, error_message, topics, nodes, unknown_tags = message
         if len(nodes):
             raise absent("nodes", "version 0")
         n = len(topics)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
                 high_watermark, current_voters, observers, partitions_unknown_tags,
             ) in partitions:
                 n = len(current_voters)
                 if n < 127:
-                    add(write_ihiiqB(
+                    parts.append(write_ihiiqB(
                         partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark, n + 1,
                     ))
                 else:
-                    add(write_ihiiq(
+                    parts.append(write_ihiiq(
                         partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark,
                     ) + uvarint(n + 1))
                 for (
@@ -404,11 +402,11 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
                     if replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.current_voters.replica_directory_id", "version 0")
                     if current_voters_unknown_tags:
-                        add(write_iq(replica_id, log_end_offset) + tag_section(current_voters_unknown_tags))
+                        parts.append(write_iq(replica_id, log_end_offset) + tag_section(current_voters_unknown_tags))
                     else:
-                        add(write_iqx(replica_id, log_end_offset))
+                        parts.append(write_iqx(replica_id, log_end_offset))
                 n = len(observers)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
                     observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
@@ -416,14 +414,14 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
                     if observers_replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.observers.replica_directory_id", "version 0")
                     if observers_unknown_tags:
-                        add(write_iq(
+                        parts.append(write_iq(
                             observers_replica_id, observers_log_end_offset,
                         ) + tag_section(observers_unknown_tags))
                     else:
-                        add(write_iqx(observers_replica_id, observers_log_end_offset))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_iqx(observers_replica_id, observers_log_end_offset))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -578,34 +576,33 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, error_message, topics, nodes, unknown_tags = message
         if len(nodes):
             raise absent("nodes", "version 1")
         n = len(topics)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
                 high_watermark, current_voters, observers, partitions_unknown_tags,
             ) in partitions:
                 n = len(current_voters)
                 if n < 127:
-                    add(write_ihiiqB(
+                    parts.append(write_ihiiqB(
                         partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark, n + 1,
                     ))
                 else:
-                    add(write_ihiiq(
+                    parts.append(write_ihiiq(
                         partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark,
                     ) + uvarint(n + 1))
                 for (
@@ -615,13 +612,15 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
                     if replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.current_voters.replica_directory_id", "version 1")
                     if current_voters_unknown_tags:
-                        add(write_iqqq(
+                        parts.append(write_iqqq(
                             replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
                         ) + tag_section(current_voters_unknown_tags))
                     else:
-                        add(write_iqqqx(replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp))
+                        parts.append(write_iqqqx(
+                            replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
+                        ))
                 n = len(observers)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
                     observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
@@ -629,18 +628,18 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
                     if observers_replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.observers.replica_directory_id", "version 1")
                     if observers_unknown_tags:
-                        add(write_iqqq(
+                        parts.append(write_iqqq(
                             observers_replica_id, observers_log_end_offset, observers_last_fetch_timestamp,
                             observers_last_caught_up_timestamp,
                         ) + tag_section(observers_unknown_tags))
                     else:
-                        add(write_iqqqx(
+                        parts.append(write_iqqqx(
                             observers_replica_id, observers_log_end_offset, observers_last_fetch_timestamp,
                             observers_last_caught_up_timestamp,
                         ))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -885,49 +884,48 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, error_message, topics, nodes, unknown_tags = message
         if error_message is None:
-            add(write_hx(error_code))
+            parts.append(write_hx(error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(error_code, n + 1))
+                parts.append(write_hB(error_code, n + 1))
             else:
-                add(write_h(error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_h(error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
                 high_watermark, current_voters, observers, partitions_unknown_tags,
             ) in partitions:
                 if partitions_error_message is None:
-                    add(write_ihx(partition_index, partitions_error_code))
+                    parts.append(write_ihx(partition_index, partitions_error_code))
                 else:
                     body = partitions_error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition_index, partitions_error_code, n + 1))
+                        parts.append(write_ihB(partition_index, partitions_error_code, n + 1))
                     else:
-                        add(write_ih(
+                        parts.append(write_ih(
                             partition_index, partitions_error_code,
                         ) + text_length(n, "topics.partitions.error_message"))
-                    add(body)
+                    parts.append(body)
                 n = len(current_voters)
                 if n < 127:
-                    add(write_iiqB(leader_id, leader_epoch, high_watermark, n + 1))
+                    parts.append(write_iiqB(leader_id, leader_epoch, high_watermark, n + 1))
                 else:
-                    add(write_iiq(leader_id, leader_epoch, high_watermark) + uvarint(n + 1))
+                    parts.append(write_iiq(leader_id, leader_epoch, high_watermark) + uvarint(n + 1))
                 for (
                     replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
                     current_voters_unknown_tags,
@@ -935,17 +933,17 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                     if len(replica_directory_id) != 16:
                         raise wrong_size(replica_directory_id, "topics.partitions.current_voters.replica_directory_id")
                     if current_voters_unknown_tags:
-                        add(write_i16sqqq(
+                        parts.append(write_i16sqqq(
                             replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp,
                             last_caught_up_timestamp,
                         ) + tag_section(current_voters_unknown_tags))
                     else:
-                        add(write_i16sqqqx(
+                        parts.append(write_i16sqqqx(
                             replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp,
                             last_caught_up_timestamp,
                         ))
                 n = len(observers)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
                     observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
@@ -955,40 +953,40 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                             observers_replica_directory_id, "topics.partitions.observers.replica_directory_id",
                         )
                     if observers_unknown_tags:
-                        add(write_i16sqqq(
+                        parts.append(write_i16sqqq(
                             observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
                             observers_last_fetch_timestamp, observers_last_caught_up_timestamp,
                         ) + tag_section(observers_unknown_tags))
                     else:
-                        add(write_i16sqqqx(
+                        parts.append(write_i16sqqqx(
                             observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
                             observers_last_fetch_timestamp, observers_last_caught_up_timestamp,
                         ))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(nodes)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, listeners, nodes_unknown_tags in nodes:
             n = len(listeners)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + uvarint(n + 1))
+                parts.append(write_i(node_id) + uvarint(n + 1))
             for name, host, port, listeners_unknown_tags in listeners:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "nodes.listeners.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "nodes.listeners.name"))
+                parts.append(body)
                 body = host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "nodes.listeners.host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "nodes.listeners.host"))
+                parts.append(body)
                 if listeners_unknown_tags:
-                    add(write_H(port) + tag_section(listeners_unknown_tags))
+                    parts.append(write_H(port) + tag_section(listeners_unknown_tags))
                 else:
-                    add(write_Hx(port))
-            add(tag_section(nodes_unknown_tags) if nodes_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_Hx(port))
+            parts.append(tag_section(nodes_unknown_tags) if nodes_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

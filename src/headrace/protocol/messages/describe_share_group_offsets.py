@@ -183,32 +183,31 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeShareGroupOffsetsRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         groups, unknown_tags = message
         n = len(groups)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for group_id, topics, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             if topics is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 n = len(topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for topic_name, partitions, topics_unknown_tags in topics:
                     body = topic_name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
+                    parts.append(body)
                     n = len(partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*partitions))
-                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*partitions))
+                    parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -346,63 +345,64 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeShareGroupOffsetsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, topics, error_code, error_message, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_name, topic_id, partitions, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "groups.topics.topic_id")
                 body = topic_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
+                parts.append(body)
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
                 for (
                     partition_index, start_offset, leader_epoch, lag, partitions_error_code, partitions_error_message,
                     partitions_unknown_tags,
                 ) in partitions:
                     if partitions_error_message is None:
-                        add(write_iqihx(partition_index, start_offset, leader_epoch, partitions_error_code))
+                        parts.append(write_iqihx(partition_index, start_offset, leader_epoch, partitions_error_code))
                     else:
                         body = partitions_error_message.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_iqihB(partition_index, start_offset, leader_epoch, partitions_error_code, n + 1))
+                            parts.append(write_iqihB(
+                                partition_index, start_offset, leader_epoch, partitions_error_code, n + 1,
+                            ))
                         else:
-                            add(write_iqih(
+                            parts.append(write_iqih(
                                 partition_index, start_offset, leader_epoch, partitions_error_code,
                             ) + text_length(n, "groups.topics.partitions.error_message"))
-                        add(body)
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(body)
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "groups.error_message"))
-                add(body)
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_h(error_code) + text_length(n, "groups.error_message"))
+                parts.append(body)
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -540,65 +540,66 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_1(message: DescribeShareGroupOffsetsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, topics, error_code, error_message, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_name, topic_id, partitions, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "groups.topics.topic_id")
                 body = topic_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
+                parts.append(body)
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
                 for (
                     partition_index, start_offset, leader_epoch, lag, partitions_error_code, partitions_error_message,
                     partitions_unknown_tags,
                 ) in partitions:
                     if partitions_error_message is None:
-                        add(write_iqiqhx(partition_index, start_offset, leader_epoch, lag, partitions_error_code))
+                        parts.append(write_iqiqhx(
+                            partition_index, start_offset, leader_epoch, lag, partitions_error_code,
+                        ))
                     else:
                         body = partitions_error_message.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_iqiqhB(
+                            parts.append(write_iqiqhB(
                                 partition_index, start_offset, leader_epoch, lag, partitions_error_code, n + 1,
                             ))
                         else:
-                            add(write_iqiqh(
+                            parts.append(write_iqiqh(
                                 partition_index, start_offset, leader_epoch, lag, partitions_error_code,
                             ) + text_length(n, "groups.topics.partitions.error_message"))
-                        add(body)
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(body)
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "groups.error_message"))
-                add(body)
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_h(error_code) + text_length(n, "groups.error_message"))
+                parts.append(body)
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

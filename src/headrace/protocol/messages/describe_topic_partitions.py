@@ -169,31 +169,30 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeTopicPartitionsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, response_partition_limit, cursor, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if cursor is None:
-            add(write_ib(response_partition_limit, -1))
+            parts.append(write_ib(response_partition_limit, -1))
         else:
-            add(write_ib(response_partition_limit, 1))
+            parts.append(write_ib(response_partition_limit, 1))
             topic_name, partition_index, cursor_unknown_tags = cursor
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cursor.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cursor.topic_name"))
+            parts.append(body)
             if cursor_unknown_tags:
-                add(write_i(partition_index) + tag_section(cursor_unknown_tags))
+                parts.append(write_i(partition_index) + tag_section(cursor_unknown_tags))
             else:
-                add(write_ix(partition_index))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(partition_index))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -347,81 +346,82 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, next_cursor, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
         ) in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = name.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "topics.name"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "topics.name"))
+                parts.append(body)
             n = len(partitions)
             if n < 127:
-                add(write_16stB(topic_id, is_internal, n + 1))
+                parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
-                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
+                parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 eligible_leader_replicas, last_known_elr, offline_replicas, partitions_unknown_tags,
             ) in partitions:
                 n = len(replica_nodes)
                 if n < 127:
-                    add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                    parts.append(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
                 else:
-                    add(write_hiii(partitions_error_code, partition_index, leader_id, leader_epoch) + uvarint(n + 1))
-                add(write_int32s[n](*replica_nodes))
+                    parts.append(write_hiii(
+                        partitions_error_code, partition_index, leader_id, leader_epoch,
+                    ) + uvarint(n + 1))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*isr_nodes))
                 if eligible_leader_replicas is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     n = len(eligible_leader_replicas)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*eligible_leader_replicas))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*eligible_leader_replicas))
                 if last_known_elr is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     n = len(last_known_elr)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*last_known_elr))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*last_known_elr))
                 n = len(offline_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*offline_replicas))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*offline_replicas))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
             if topics_unknown_tags:
-                add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
+                parts.append(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
-                add(write_ix(topic_authorized_operations))
+                parts.append(write_ix(topic_authorized_operations))
         if next_cursor is None:
-            add(b"\xff")
+            parts.append(b"\xff")
         else:
-            add(write_b(1))
+            parts.append(write_b(1))
             topic_name, next_cursor_partition_index, next_cursor_unknown_tags = next_cursor
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "next_cursor.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "next_cursor.topic_name"))
+            parts.append(body)
             if next_cursor_unknown_tags:
-                add(write_i(next_cursor_partition_index) + tag_section(next_cursor_unknown_tags))
+                parts.append(write_i(next_cursor_partition_index) + tag_section(next_cursor_unknown_tags))
             else:
-                add(write_ix(next_cursor_partition_index))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(next_cursor_partition_index))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -111,17 +111,16 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeTransactionsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_ids, unknown_tags = message
         n = len(transactional_ids)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in transactional_ids:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_ids"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_ids"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -226,14 +225,13 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, transaction_states, unknown_tags = message
         n = len(transaction_states)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
             producer_id, producer_epoch, topics, transaction_states_unknown_tags,
@@ -241,32 +239,34 @@ def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
             body = transactional_id.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(error_code, n + 1))
+                parts.append(write_hB(error_code, n + 1))
             else:
-                add(write_h(error_code) + text_length(n, "transaction_states.transactional_id"))
-            add(body)
+                parts.append(write_h(error_code) + text_length(n, "transaction_states.transactional_id"))
+            parts.append(body)
             body = transaction_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.transaction_state"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.transaction_state"))
+            parts.append(body)
             n = len(topics)
             if n < 127:
-                add(write_iqqhB(transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch, n + 1))
+                parts.append(write_iqqhB(
+                    transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch, n + 1,
+                ))
             else:
-                add(write_iqqh(
+                parts.append(write_iqqh(
                     transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch,
                 ) + uvarint(n + 1))
             for topic, partitions, topics_unknown_tags in topics:
                 body = topic.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.topics.topic"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.topics.topic"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(transaction_states_unknown_tags) if transaction_states_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(transaction_states_unknown_tags) if transaction_states_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

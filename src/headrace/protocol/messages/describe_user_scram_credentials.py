@@ -121,21 +121,20 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
 def _encode_request_0(message: DescribeUserScramCredentialsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         users, unknown_tags = message
         if users is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(users)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, users_unknown_tags in users:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "users.name"))
-                add(body)
-                add(tag_section(users_unknown_tags) if users_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "users.name"))
+                parts.append(body)
+                parts.append(tag_section(users_unknown_tags) if users_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -247,45 +246,44 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
 def _encode_response_0(message: DescribeUserScramCredentialsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, results, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(results)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for user, results_error_code, results_error_message, credential_infos, results_unknown_tags in results:
             body = user.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.user"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.user"))
+            parts.append(body)
             if results_error_message is None:
-                add(write_hx(results_error_code))
+                parts.append(write_hx(results_error_code))
             else:
                 body = results_error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(results_error_code, n + 1))
+                    parts.append(write_hB(results_error_code, n + 1))
                 else:
-                    add(write_h(results_error_code) + text_length(n, "results.error_message"))
-                add(body)
+                    parts.append(write_h(results_error_code) + text_length(n, "results.error_message"))
+                parts.append(body)
             n = len(credential_infos)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for mechanism, iterations, credential_infos_unknown_tags in credential_infos:
                 if credential_infos_unknown_tags:
-                    add(write_bi(mechanism, iterations) + tag_section(credential_infos_unknown_tags))
+                    parts.append(write_bi(mechanism, iterations) + tag_section(credential_infos_unknown_tags))
                 else:
-                    add(write_bix(mechanism, iterations))
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_bix(mechanism, iterations))
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

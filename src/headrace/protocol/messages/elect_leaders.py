@@ -131,7 +131,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
 def _encode_request_0(message: ElectLeadersRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         election_type, topic_partitions, timeout_ms, unknown_tags = message
         if election_type != 0:
@@ -139,21 +138,21 @@ def _encode_request_0(message: ElectLeadersRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         if topic_partitions is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(topic_partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for topic, partitions, topic_partitions_unknown_tags in topic_partitions:
                 if topic_partitions_unknown_tags:
                     raise absent("topic_partitions.unknown_tags", "version 0")
                 body = topic.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(partitions)
-                add(write_i(n))
-                add(write_int32s[n](*partitions))
-        add(write_i(timeout_ms))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*partitions))
+        parts.append(write_i(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -203,27 +202,26 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
 def _encode_request_1(message: ElectLeadersRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         election_type, topic_partitions, timeout_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         if topic_partitions is None:
-            add(write_bi(election_type, -1))
+            parts.append(write_bi(election_type, -1))
         else:
             n = len(topic_partitions)
-            add(write_bi(election_type, n))
+            parts.append(write_bi(election_type, n))
             for topic, partitions, topic_partitions_unknown_tags in topic_partitions:
                 if topic_partitions_unknown_tags:
                     raise absent("topic_partitions.unknown_tags", "version 1")
                 body = topic.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(partitions)
-                add(write_i(n))
-                add(write_int32s[n](*partitions))
-        add(write_i(timeout_ms))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*partitions))
+        parts.append(write_i(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -288,30 +286,29 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
 def _encode_request_2(message: ElectLeadersRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         election_type, topic_partitions, timeout_ms, unknown_tags = message
         if topic_partitions is None:
-            add(write_bx(election_type))
+            parts.append(write_bx(election_type))
         else:
             n = len(topic_partitions)
             if n < 127:
-                add(write_bB(election_type, n + 1))
+                parts.append(write_bB(election_type, n + 1))
             else:
-                add(write_b(election_type) + uvarint(n + 1))
+                parts.append(write_b(election_type) + uvarint(n + 1))
             for topic, partitions, topic_partitions_unknown_tags in topic_partitions:
                 body = topic.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_partitions.topic"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_partitions.topic"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(timeout_ms) + tag_section(unknown_tags))
+            parts.append(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(timeout_ms))
+            parts.append(write_ix(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -373,7 +370,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> El
 def _encode_response_0(message: ElectLeadersResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, replica_election_results, unknown_tags = message
         if error_code != 0:
@@ -381,28 +377,28 @@ def _encode_response_0(message: ElectLeadersResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(replica_election_results)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for topic, partition_result, replica_election_results_unknown_tags in replica_election_results:
             if replica_election_results_unknown_tags:
                 raise absent("replica_election_results.unknown_tags", "version 0")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partition_result)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
             ) in partition_result:
                 if partition_result_unknown_tags:
                     raise absent("replica_election_results.partition_result.unknown_tags", "version 0")
                 if error_message is None:
-                    add(write_ihh(partition_id, partition_result_error_code, -1))
+                    parts.append(write_ihh(partition_id, partition_result_error_code, -1))
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihh(partition_id, partition_result_error_code, n))
-                    add(body)
+                    parts.append(write_ihh(partition_id, partition_result_error_code, n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -466,34 +462,33 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> El
 def _encode_response_1(message: ElectLeadersResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, replica_election_results, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(replica_election_results)
-        add(write_ihi(throttle_time_ms, error_code, n))
+        parts.append(write_ihi(throttle_time_ms, error_code, n))
         for topic, partition_result, replica_election_results_unknown_tags in replica_election_results:
             if replica_election_results_unknown_tags:
                 raise absent("replica_election_results.unknown_tags", "version 1")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partition_result)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
             ) in partition_result:
                 if partition_result_unknown_tags:
                     raise absent("replica_election_results.partition_result.unknown_tags", "version 1")
                 if error_message is None:
-                    add(write_ihh(partition_id, partition_result_error_code, -1))
+                    parts.append(write_ihh(partition_id, partition_result_error_code, -1))
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_ihh(partition_id, partition_result_error_code, n))
-                    add(body)
+                    parts.append(write_ihh(partition_id, partition_result_error_code, n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -586,39 +581,38 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> El
 def _encode_response_2(message: ElectLeadersResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, replica_election_results, unknown_tags = message
         n = len(replica_election_results)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for topic, partition_result, replica_election_results_unknown_tags in replica_election_results:
             body = topic.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "replica_election_results.topic"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "replica_election_results.topic"))
+            parts.append(body)
             n = len(partition_result)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
             ) in partition_result:
                 if error_message is None:
-                    add(write_ihx(partition_id, partition_result_error_code))
+                    parts.append(write_ihx(partition_id, partition_result_error_code))
                 else:
                     body = error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition_id, partition_result_error_code, n + 1))
+                        parts.append(write_ihB(partition_id, partition_result_error_code, n + 1))
                     else:
-                        add(write_ih(
+                        parts.append(write_ih(
                             partition_id, partition_result_error_code,
                         ) + text_length(n, "replica_election_results.partition_result.error_message"))
-                    add(body)
-                add(tag_section(partition_result_unknown_tags) if partition_result_unknown_tags else b"\0")
-            add(tag_section(replica_election_results_unknown_tags) if replica_election_results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(body)
+                parts.append(tag_section(partition_result_unknown_tags) if partition_result_unknown_tags else b"\0")
+            parts.append(tag_section(replica_election_results_unknown_tags) if replica_election_results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

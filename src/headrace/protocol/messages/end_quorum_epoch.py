@@ -189,29 +189,28 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> End
 def _encode_request_0(message: EndQuorumEpochRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, topics, leader_endpoints, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         if cluster_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for topic_name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
             body = topic_name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, leader_id, leader_epoch, preferred_successors, preferred_candidates,
                 partitions_unknown_tags,
@@ -219,8 +218,8 @@ def _encode_request_0(message: EndQuorumEpochRequest) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
                 n = len(preferred_successors)
-                add(write_iiii(partition_index, leader_id, leader_epoch, n))
-                add(write_int32s[n](*preferred_successors))
+                parts.append(write_iiii(partition_index, leader_id, leader_epoch, n))
+                parts.append(write_int32s[n](*preferred_successors))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -377,63 +376,62 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
 def _encode_request_1(message: EndQuorumEpochRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, topics, leader_endpoints, unknown_tags = message
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, leader_id, leader_epoch, preferred_successors, preferred_candidates,
                 partitions_unknown_tags,
             ) in partitions:
                 n = len(preferred_candidates)
                 if n < 127:
-                    add(write_iiiB(partition_index, leader_id, leader_epoch, n + 1))
+                    parts.append(write_iiiB(partition_index, leader_id, leader_epoch, n + 1))
                 else:
-                    add(write_iii(partition_index, leader_id, leader_epoch) + uvarint(n + 1))
+                    parts.append(write_iii(partition_index, leader_id, leader_epoch) + uvarint(n + 1))
                 for candidate_id, candidate_directory_id, preferred_candidates_unknown_tags in preferred_candidates:
                     if len(candidate_directory_id) != 16:
                         raise wrong_size(
                             candidate_directory_id, "topics.partitions.preferred_candidates.candidate_directory_id",
                         )
                     if preferred_candidates_unknown_tags:
-                        add(write_i16s(
+                        parts.append(write_i16s(
                             candidate_id, candidate_directory_id,
                         ) + tag_section(preferred_candidates_unknown_tags))
                     else:
-                        add(write_i16sx(candidate_id, candidate_directory_id))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(write_i16sx(candidate_id, candidate_directory_id))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(leader_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, host, port, leader_endpoints_unknown_tags in leader_endpoints:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader_endpoints.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader_endpoints.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader_endpoints.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader_endpoints.host"))
+            parts.append(body)
             if leader_endpoints_unknown_tags:
-                add(write_H(port) + tag_section(leader_endpoints_unknown_tags))
+                parts.append(write_H(port) + tag_section(leader_endpoints_unknown_tags))
             else:
-                add(write_Hx(port))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_Hx(port))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -481,7 +479,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> En
 def _encode_response_0(message: EndQuorumEpochResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, topics, node_endpoints, unknown_tags = message
         if len(node_endpoints):
@@ -489,20 +486,20 @@ def _encode_response_0(message: EndQuorumEpochResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(topics)
-        add(write_hi(error_code, n))
+        parts.append(write_hi(error_code, n))
         for topic_name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
             body = topic_name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
-                add(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch))
+                parts.append(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -628,7 +625,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> En
         if t:
             node_endpoints, tags, p = _read_end_quorum_epoch_response_tags(buffer, view, p, end, t)
         else:
-            node_endpoints, tags = (), ()
+            node_endpoints = ()
+            tags = ()
         if p != end:
             raise not_at_end("EndQuorumEpochResponse", p, end)
         return new(EndQuorumEpochResponse, (error_code, topics, node_endpoints, tags))
@@ -641,21 +639,20 @@ def _write_end_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: Unk
     known: list[tuple[int, bytes]] = []
     if len(node_endpoints):
         parts: list[Part] = []
-        add = parts.append
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if node_endpoints_unknown_tags:
-                add(write_H(port) + tag_section(node_endpoints_unknown_tags))
+                parts.append(write_H(port) + tag_section(node_endpoints_unknown_tags))
             else:
-                add(write_Hx(port))
+                parts.append(write_Hx(port))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -663,33 +660,32 @@ def _write_end_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: Unk
 def _encode_response_1(message: EndQuorumEpochResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, topics, node_endpoints, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihii(
+                    parts.append(write_ihii(
                         partition_index, partitions_error_code, leader_id, leader_epoch,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ihiix(partition_index, partitions_error_code, leader_id, leader_epoch))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(write_ihiix(partition_index, partitions_error_code, leader_id, leader_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or len(node_endpoints):
-            add(_write_end_quorum_epoch_response_tags(node_endpoints, unknown_tags))
+            parts.append(_write_end_quorum_epoch_response_tags(node_endpoints, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

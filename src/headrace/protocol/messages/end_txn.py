@@ -77,16 +77,15 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> End
 def _encode_request_0(message: EndTxnRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_id, producer_id, producer_epoch, committed, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
         body = transactional_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
-        add(write_qht(producer_id, producer_epoch, committed))
+        parts.append(write_h(n))
+        parts.append(body)
+        parts.append(write_qht(producer_id, producer_epoch, committed))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -122,17 +121,16 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> End
 def _encode_request_3(message: EndTxnRequest) -> list[Part]:
     """Versions 3-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_id, producer_id, producer_epoch, committed, unknown_tags = message
         body = transactional_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
+        parts.append(body)
         if unknown_tags:
-            add(write_qht(producer_id, producer_epoch, committed) + tag_section(unknown_tags))
+            parts.append(write_qht(producer_id, producer_epoch, committed) + tag_section(unknown_tags))
         else:
-            add(write_qhtx(producer_id, producer_epoch, committed))
+            parts.append(write_qhtx(producer_id, producer_epoch, committed))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -152,12 +150,11 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> En
 def _encode_response_0(message: EndTxnResponse) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, producer_id, producer_epoch, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-2")
-        add(write_ih(throttle_time_ms, error_code))
+        parts.append(write_ih(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -181,13 +178,12 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> En
 def _encode_response_3(message: EndTxnResponse) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, producer_id, producer_epoch, unknown_tags = message
         if unknown_tags:
-            add(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
+            parts.append(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
         else:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -211,13 +207,14 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> En
 def _encode_response_5(message: EndTxnResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, producer_id, producer_epoch, unknown_tags = message
         if unknown_tags:
-            add(write_ihqh(throttle_time_ms, error_code, producer_id, producer_epoch) + tag_section(unknown_tags))
+            parts.append(write_ihqh(
+                throttle_time_ms, error_code, producer_id, producer_epoch,
+            ) + tag_section(unknown_tags))
         else:
-            add(write_ihqhx(throttle_time_ms, error_code, producer_id, producer_epoch))
+            parts.append(write_ihqhx(throttle_time_ms, error_code, producer_id, producer_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

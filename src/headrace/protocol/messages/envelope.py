@@ -77,22 +77,21 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Env
 def _encode_request_0(message: EnvelopeRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         request_data, request_principal, client_host_address, unknown_tags = message
         n = len(request_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(request_data)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(request_data)
         if request_principal is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(request_principal)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(request_principal)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(request_principal)
         n = len(client_host_address)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(client_host_address)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(client_host_address)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -130,19 +129,18 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> En
 def _encode_response_0(message: EnvelopeResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         response_data, error_code, unknown_tags = message
         if response_data is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(response_data)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(response_data)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(response_data)
         if unknown_tags:
-            add(write_h(error_code) + tag_section(unknown_tags))
+            parts.append(write_h(error_code) + tag_section(unknown_tags))
         else:
-            add(write_hx(error_code))
+            parts.append(write_hx(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

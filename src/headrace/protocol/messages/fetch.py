@@ -51,6 +51,7 @@ read_ihiB = Struct(">ihiB").unpack_from
 read_ihii = Struct(">ihii").unpack_from
 read_ihqqi = Struct(">ihqqi").unpack_from
 read_ihqqqB = Struct(">ihqqqB").unpack_from
+read_ihqqqBiB = Struct(">ihqqqBiB").unpack_from
 read_ihqqqi = Struct(">ihqqqi").unpack_from
 read_ii = Struct(">ii").unpack_from
 read_iiB = Struct(">iiB").unpack_from
@@ -82,11 +83,11 @@ write_ihii = Struct(">ihii").pack
 write_ihqqi = Struct(">ihqqi").pack
 write_ihqqq = Struct(">ihqqq").pack
 write_ihqqqB = Struct(">ihqqqB").pack
-write_ihqqqBi = Struct(">ihqqqBi").pack
-write_ihqqqBiB = Struct(">ihqqqBiB").pack
-write_ihqqqBiBx = Struct(">ihqqqBiBx").pack
 write_ihqqqi = Struct(">ihqqqi").pack
 write_ihqqqx = Struct(">ihqqqx").pack
+write_ihqqqxi = Struct(">ihqqqxi").pack
+write_ihqqqxiB = Struct(">ihqqqxiB").pack
+write_ihqqqxiBx = Struct(">ihqqqxiBx").pack
 write_ii = Struct(">ii").pack
 write_iiibii = Struct(">iiibii").pack
 write_iiibiiB = Struct(">iiibiiB").pack
@@ -279,7 +280,6 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
 def _encode_request_4(message: FetchRequest) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -292,16 +292,16 @@ def _encode_request_4(message: FetchRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 4")
         n = len(topics)
-        add(write_iiiibi(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n))
+        parts.append(write_iiiibi(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 4")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -310,7 +310,7 @@ def _encode_request_4(message: FetchRequest) -> list[Part]:
                     raise absent("topics.partitions.last_fetched_epoch", "version 4")
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 4")
-                add(write_iqi(partition, fetch_offset, partition_max_bytes))
+                parts.append(write_iqi(partition, fetch_offset, partition_max_bytes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -362,7 +362,6 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
 def _encode_request_5(message: FetchRequest) -> list[Part]:
     """Versions 5-6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -375,16 +374,16 @@ def _encode_request_5(message: FetchRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 5-6")
         n = len(topics)
-        add(write_iiiibi(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n))
+        parts.append(write_iiiibi(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 5-6")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -393,7 +392,7 @@ def _encode_request_5(message: FetchRequest) -> list[Part]:
                     raise absent("topics.partitions.last_fetched_epoch", "versions 5-6")
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 5-6")
-                add(write_iqqi(partition, fetch_offset, log_start_offset, partition_max_bytes))
+                parts.append(write_iqqi(partition, fetch_offset, log_start_offset, partition_max_bytes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -476,7 +475,6 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
 def _encode_request_7(message: FetchRequest) -> list[Part]:
     """Versions 7-8."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -487,7 +485,7 @@ def _encode_request_7(message: FetchRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 7-8")
         n = len(topics)
-        add(write_iiiibiii(
+        parts.append(write_iiiibiii(
             replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n,
         ))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
@@ -495,10 +493,10 @@ def _encode_request_7(message: FetchRequest) -> list[Part]:
                 raise absent("topics.unknown_tags", "versions 7-8")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -507,9 +505,9 @@ def _encode_request_7(message: FetchRequest) -> list[Part]:
                     raise absent("topics.partitions.last_fetched_epoch", "versions 7-8")
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 7-8")
-                add(write_iqqi(partition, fetch_offset, log_start_offset, partition_max_bytes))
+                parts.append(write_iqqi(partition, fetch_offset, log_start_offset, partition_max_bytes))
         n = len(forgotten_topics_data)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
@@ -518,11 +516,11 @@ def _encode_request_7(message: FetchRequest) -> list[Part]:
                 raise absent("forgotten_topics_data.unknown_tags", "versions 7-8")
             body = forgotten_topics_data_topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(forgotten_topics_data_partitions)
-            add(write_i(n))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -607,7 +605,6 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
 def _encode_request_9(message: FetchRequest) -> list[Part]:
     """Versions 9-10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -618,7 +615,7 @@ def _encode_request_9(message: FetchRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 9-10")
         n = len(topics)
-        add(write_iiiibiii(
+        parts.append(write_iiiibiii(
             replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n,
         ))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
@@ -626,10 +623,10 @@ def _encode_request_9(message: FetchRequest) -> list[Part]:
                 raise absent("topics.unknown_tags", "versions 9-10")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -638,9 +635,11 @@ def _encode_request_9(message: FetchRequest) -> list[Part]:
                     raise absent("topics.partitions.last_fetched_epoch", "versions 9-10")
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 9-10")
-                add(write_iiqqi(partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes))
+                parts.append(write_iiqqi(
+                    partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes,
+                ))
         n = len(forgotten_topics_data)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
@@ -649,11 +648,11 @@ def _encode_request_9(message: FetchRequest) -> list[Part]:
                 raise absent("forgotten_topics_data.unknown_tags", "versions 9-10")
             body = forgotten_topics_data_topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(forgotten_topics_data_partitions)
-            add(write_i(n))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -748,7 +747,6 @@ def _decode_request_11(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
 def _encode_request_11(message: FetchRequest) -> list[Part]:
     """Version 11."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -759,7 +757,7 @@ def _encode_request_11(message: FetchRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 11")
         n = len(topics)
-        add(write_iiiibiii(
+        parts.append(write_iiiibiii(
             replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n,
         ))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
@@ -767,10 +765,10 @@ def _encode_request_11(message: FetchRequest) -> list[Part]:
                 raise absent("topics.unknown_tags", "version 11")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -779,9 +777,11 @@ def _encode_request_11(message: FetchRequest) -> list[Part]:
                     raise absent("topics.partitions.last_fetched_epoch", "version 11")
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 11")
-                add(write_iiqqi(partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes))
+                parts.append(write_iiqqi(
+                    partition, current_leader_epoch, fetch_offset, log_start_offset, partition_max_bytes,
+                ))
         n = len(forgotten_topics_data)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
@@ -790,15 +790,15 @@ def _encode_request_11(message: FetchRequest) -> list[Part]:
                 raise absent("forgotten_topics_data.unknown_tags", "version 11")
             body = forgotten_topics_data_topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(forgotten_topics_data_partitions)
-            add(write_i(n))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
         body = rack_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -971,7 +971,8 @@ def _decode_request_12(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
         if t:
             cluster_id, tags, p = _read_fetch_request_tags(buffer, view, p, end, t)
         else:
-            cluster_id, tags = None, ()
+            cluster_id = None
+            tags = ()
         if p != end:
             raise not_at_end("FetchRequest", p, end)
         return new(FetchRequest, (
@@ -987,14 +988,13 @@ def _write_fetch_request_tags(cluster_id: Any, unknown_tags: UnknownTags) -> byt
     known: list[tuple[int, bytes]] = []
     if cluster_id is not None:
         parts: list[Part] = []
-        add = parts.append
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1002,7 +1002,6 @@ def _write_fetch_request_tags(cluster_id: Any, unknown_tags: UnknownTags) -> byt
 def _encode_request_12(message: FetchRequest) -> list[Part]:
     """Version 12."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -1012,57 +1011,57 @@ def _encode_request_12(message: FetchRequest) -> list[Part]:
             raise absent("replica_state", "version 12")
         n = len(topics)
         if n < 127:
-            add(write_iiiibiiB(
+            parts.append(write_iiiibiiB(
                 replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1,
             ))
         else:
-            add(write_iiiibii(
+            parts.append(write_iiiibii(
                 replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
             body = topic.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiqiqi(
+                    parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(
+                    parts.append(write_iiqiqix(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
         ) in forgotten_topics_data:
             body = forgotten_topics_data_topic.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "forgotten_topics_data.topic"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "forgotten_topics_data.topic"))
+            parts.append(body)
             n = len(forgotten_topics_data_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+        parts.append(body)
         if unknown_tags or cluster_id is not None:
-            add(_write_fetch_request_tags(cluster_id, unknown_tags))
+            parts.append(_write_fetch_request_tags(cluster_id, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1217,7 +1216,8 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
         if t:
             cluster_id, tags, p = _read_fetch_request_tags_2(buffer, view, p, end, t)
         else:
-            cluster_id, tags = None, ()
+            cluster_id = None
+            tags = ()
         if p != end:
             raise not_at_end("FetchRequest", p, end)
         return new(FetchRequest, (
@@ -1233,14 +1233,13 @@ def _write_fetch_request_tags_2(cluster_id: Any, unknown_tags: UnknownTags) -> b
     known: list[tuple[int, bytes]] = []
     if cluster_id is not None:
         parts: list[Part] = []
-        add = parts.append
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1248,7 +1247,6 @@ def _write_fetch_request_tags_2(cluster_id: Any, unknown_tags: UnknownTags) -> b
 def _encode_request_13(message: FetchRequest) -> list[Part]:
     """Versions 13-14."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -1258,11 +1256,11 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
             raise absent("replica_state", "versions 13-14")
         n = len(topics)
         if n < 127:
-            add(write_iiiibiiB(
+            parts.append(write_iiiibiiB(
                 replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1,
             ))
         else:
-            add(write_iiiibii(
+            parts.append(write_iiiibii(
                 replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
@@ -1270,26 +1268,26 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiqiqi(
+                    parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(
+                    parts.append(write_iiqiqix(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
@@ -1298,19 +1296,19 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
             if n < 127:
-                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
+                parts.append(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+                parts.append(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+        parts.append(body)
         if unknown_tags or cluster_id is not None:
-            add(_write_fetch_request_tags_2(cluster_id, unknown_tags))
+            parts.append(_write_fetch_request_tags_2(cluster_id, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1476,7 +1474,9 @@ def _decode_request_15(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
         if t:
             cluster_id, replica_state, tags, p = _read_fetch_request_tags_3(buffer, view, p, end, t)
         else:
-            cluster_id, replica_state, tags = None, DEFAULT_REPLICA_STATE, ()
+            cluster_id = None
+            replica_state = DEFAULT_REPLICA_STATE
+            tags = ()
         if p != end:
             raise not_at_end("FetchRequest", p, end)
         return new(FetchRequest, (
@@ -1492,23 +1492,21 @@ def _write_fetch_request_tags_3(cluster_id: Any, replica_state: Any, unknown_tag
     known: list[tuple[int, bytes]] = []
     if cluster_id is not None:
         parts: list[Part] = []
-        add = parts.append
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
         parts = []
-        add = parts.append
         replica_id, replica_epoch, replica_state_unknown_tags = replica_state
         if replica_state_unknown_tags:
-            add(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
+            parts.append(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
         else:
-            add(write_iqx(replica_id, replica_epoch))
+            parts.append(write_iqx(replica_id, replica_epoch))
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1516,7 +1514,6 @@ def _write_fetch_request_tags_3(cluster_id: Any, replica_state: Any, unknown_tag
 def _encode_request_15(message: FetchRequest) -> list[Part]:
     """Versions 15-16."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -1526,9 +1523,11 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
             raise absent("replica_id", "versions 15-16")
         n = len(topics)
         if n < 127:
-            add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1))
+            parts.append(write_iiibiiB(
+                max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1,
+            ))
         else:
-            add(write_iiibii(
+            parts.append(write_iiibii(
                 max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
@@ -1536,26 +1535,26 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiqiqi(
+                    parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(
+                    parts.append(write_iiqiqix(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
@@ -1564,19 +1563,19 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
             if n < 127:
-                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
+                parts.append(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+                parts.append(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+        parts.append(body)
         if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE:
-            add(_write_fetch_request_tags_3(cluster_id, replica_state, unknown_tags))
+            parts.append(_write_fetch_request_tags_3(cluster_id, replica_state, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1706,7 +1705,8 @@ def _decode_request_17(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                     if t:
                         replica_directory_id, tags, p = _read_fetch_partition_tags(buffer, view, p, end, t)
                     else:
-                        replica_directory_id, tags = ZERO_UUID, ()
+                        replica_directory_id = ZERO_UUID
+                        tags = ()
                     partitions.append(new(FetchPartition, (
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes, replica_directory_id, 9223372036854775807, tags,
@@ -1765,7 +1765,9 @@ def _decode_request_17(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
         if t:
             cluster_id, replica_state, tags, p = _read_fetch_request_tags_4(buffer, view, p, end, t)
         else:
-            cluster_id, replica_state, tags = None, DEFAULT_REPLICA_STATE, ()
+            cluster_id = None
+            replica_state = DEFAULT_REPLICA_STATE
+            tags = ()
         if p != end:
             raise not_at_end("FetchRequest", p, end)
         return new(FetchRequest, (
@@ -1781,8 +1783,7 @@ def _write_fetch_partition_tags(replica_directory_id: Any, unknown_tags: Unknown
     known: list[tuple[int, bytes]] = []
     if replica_directory_id != ZERO_UUID:
         parts: list[Part] = []
-        add = parts.append
-        add(write_16s(replica_directory_id))
+        parts.append(write_16s(replica_directory_id))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1792,23 +1793,21 @@ def _write_fetch_request_tags_4(cluster_id: Any, replica_state: Any, unknown_tag
     known: list[tuple[int, bytes]] = []
     if cluster_id is not None:
         parts: list[Part] = []
-        add = parts.append
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
         parts = []
-        add = parts.append
         replica_id, replica_epoch, replica_state_unknown_tags = replica_state
         if replica_state_unknown_tags:
-            add(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
+            parts.append(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
         else:
-            add(write_iqx(replica_id, replica_epoch))
+            parts.append(write_iqx(replica_id, replica_epoch))
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1816,7 +1815,6 @@ def _write_fetch_request_tags_4(cluster_id: Any, replica_state: Any, unknown_tag
 def _encode_request_17(message: FetchRequest) -> list[Part]:
     """Version 17."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -1826,9 +1824,11 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
             raise absent("replica_id", "version 17")
         n = len(topics)
         if n < 127:
-            add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1))
+            parts.append(write_iiibiiB(
+                max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1,
+            ))
         else:
-            add(write_iiibii(
+            parts.append(write_iiibii(
                 max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
@@ -1836,9 +1836,9 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -1846,18 +1846,18 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
                 if len(replica_directory_id) != 16:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 if partitions_unknown_tags or replica_directory_id != ZERO_UUID:
-                    add(write_iiqiqi(
+                    parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ) + _write_fetch_partition_tags(replica_directory_id, partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(
+                    parts.append(write_iiqiqix(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
@@ -1866,19 +1866,19 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
             if n < 127:
-                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
+                parts.append(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+                parts.append(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+        parts.append(body)
         if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE:
-            add(_write_fetch_request_tags_4(cluster_id, replica_state, unknown_tags))
+            parts.append(_write_fetch_request_tags_4(cluster_id, replica_state, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2016,7 +2016,9 @@ def _decode_request_18(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                             replica_directory_id, high_watermark, tags, p,
                         ) = _read_fetch_partition_tags_2(buffer, view, p, end, t)
                     else:
-                        replica_directory_id, high_watermark, tags = ZERO_UUID, 9223372036854775807, ()
+                        replica_directory_id = ZERO_UUID
+                        high_watermark = 9223372036854775807
+                        tags = ()
                     partitions.append(new(FetchPartition, (
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes, replica_directory_id, high_watermark, tags,
@@ -2075,7 +2077,9 @@ def _decode_request_18(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
         if t:
             cluster_id, replica_state, tags, p = _read_fetch_request_tags_5(buffer, view, p, end, t)
         else:
-            cluster_id, replica_state, tags = None, DEFAULT_REPLICA_STATE, ()
+            cluster_id = None
+            replica_state = DEFAULT_REPLICA_STATE
+            tags = ()
         if p != end:
             raise not_at_end("FetchRequest", p, end)
         return new(FetchRequest, (
@@ -2091,13 +2095,11 @@ def _write_fetch_partition_tags_2(replica_directory_id: Any, high_watermark: Any
     known: list[tuple[int, bytes]] = []
     if replica_directory_id != ZERO_UUID:
         parts: list[Part] = []
-        add = parts.append
-        add(write_16s(replica_directory_id))
+        parts.append(write_16s(replica_directory_id))
         known.append((0, b"".join(parts)))
     if high_watermark != 9223372036854775807:
         parts = []
-        add = parts.append
-        add(write_q(high_watermark))
+        parts.append(write_q(high_watermark))
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2107,23 +2109,21 @@ def _write_fetch_request_tags_5(cluster_id: Any, replica_state: Any, unknown_tag
     known: list[tuple[int, bytes]] = []
     if cluster_id is not None:
         parts: list[Part] = []
-        add = parts.append
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     if replica_state is not DEFAULT_REPLICA_STATE and replica_state != DEFAULT_REPLICA_STATE:
         parts = []
-        add = parts.append
         replica_id, replica_epoch, replica_state_unknown_tags = replica_state
         if replica_state_unknown_tags:
-            add(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
+            parts.append(write_iq(replica_id, replica_epoch) + tag_section(replica_state_unknown_tags))
         else:
-            add(write_iqx(replica_id, replica_epoch))
+            parts.append(write_iqx(replica_id, replica_epoch))
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2131,7 +2131,6 @@ def _write_fetch_request_tags_5(cluster_id: Any, replica_state: Any, unknown_tag
 def _encode_request_18(message: FetchRequest) -> list[Part]:
     """Version 18."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, replica_id, replica_state, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id,
@@ -2141,9 +2140,11 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
             raise absent("replica_id", "version 18")
         n = len(topics)
         if n < 127:
-            add(write_iiibiiB(max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1))
+            parts.append(write_iiibiiB(
+                max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n + 1,
+            ))
         else:
-            add(write_iiibii(
+            parts.append(write_iiibii(
                 max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
         for topic, topic_id, partitions, topics_unknown_tags in topics:
@@ -2151,9 +2152,9 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                 partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
@@ -2165,18 +2166,18 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
                     or replica_directory_id != ZERO_UUID
                     or high_watermark != 9223372036854775807
                 ):
-                    add(write_iiqiqi(
+                    parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ) + _write_fetch_partition_tags_2(replica_directory_id, high_watermark, partitions_unknown_tags))
                 else:
-                    add(write_iiqiqix(
+                    parts.append(write_iiqiqix(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                         partition_max_bytes,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
             forgotten_topics_data_unknown_tags,
@@ -2185,19 +2186,19 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
             if n < 127:
-                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
+                parts.append(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+                parts.append(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
         body = rack_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+        parts.append(body)
         if unknown_tags or cluster_id is not None or replica_state is not DEFAULT_REPLICA_STATE:
-            add(_write_fetch_request_tags_5(cluster_id, replica_state, unknown_tags))
+            parts.append(_write_fetch_request_tags_5(cluster_id, replica_state, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2274,7 +2275,6 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
 def _encode_response_4(message: FetchResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if session_id != 0:
@@ -2284,16 +2284,16 @@ def _encode_response_4(message: FetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 4")
         n = len(responses)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "version 4")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
@@ -2310,20 +2310,24 @@ def _encode_response_4(message: FetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("responses.partitions.unknown_tags", "version 4")
                 if aborted_transactions is None:
-                    add(write_ihqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, -1))
+                    parts.append(write_ihqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, -1,
+                    ))
                 else:
                     n = len(aborted_transactions)
-                    add(write_ihqqi(partition_index, partitions_error_code, high_watermark, last_stable_offset, n))
+                    parts.append(write_ihqqi(
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, n,
+                    ))
                     for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "version 4")
-                        add(write_qq(producer_id, first_offset))
+                        parts.append(write_qq(producer_id, first_offset))
                 if records is None:
-                    add(b"\xff\xff\xff\xff")
+                    parts.append(b"\xff\xff\xff\xff")
                 else:
                     n = len(records)
-                    add(write_i(n))
-                    add(records)
+                    parts.append(write_i(n))
+                    parts.append(records)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2403,7 +2407,6 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
 def _encode_response_5(message: FetchResponse) -> list[Part]:
     """Versions 5-6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if session_id != 0:
@@ -2413,16 +2416,16 @@ def _encode_response_5(message: FetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 5-6")
         n = len(responses)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 5-6")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
@@ -2439,25 +2442,25 @@ def _encode_response_5(message: FetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("responses.partitions.unknown_tags", "versions 5-6")
                 if aborted_transactions is None:
-                    add(write_ihqqqi(
+                    parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                         -1,
                     ))
                 else:
                     n = len(aborted_transactions)
-                    add(write_ihqqqi(
+                    parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
                     ))
                     for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "versions 5-6")
-                        add(write_qq(producer_id, first_offset))
+                        parts.append(write_qq(producer_id, first_offset))
                 if records is None:
-                    add(b"\xff\xff\xff\xff")
+                    parts.append(b"\xff\xff\xff\xff")
                 else:
                     n = len(records)
-                    add(write_i(n))
-                    add(records)
+                    parts.append(write_i(n))
+                    parts.append(records)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2537,7 +2540,6 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
 def _encode_response_7(message: FetchResponse) -> list[Part]:
     """Versions 7-10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if len(node_endpoints):
@@ -2545,16 +2547,16 @@ def _encode_response_7(message: FetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 7-10")
         n = len(responses)
-        add(write_ihii(throttle_time_ms, error_code, session_id, n))
+        parts.append(write_ihii(throttle_time_ms, error_code, session_id, n))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 7-10")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
@@ -2571,25 +2573,25 @@ def _encode_response_7(message: FetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("responses.partitions.unknown_tags", "versions 7-10")
                 if aborted_transactions is None:
-                    add(write_ihqqqi(
+                    parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                         -1,
                     ))
                 else:
                     n = len(aborted_transactions)
-                    add(write_ihqqqi(
+                    parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
                     ))
                     for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "versions 7-10")
-                        add(write_qq(producer_id, first_offset))
+                        parts.append(write_qq(producer_id, first_offset))
                 if records is None:
-                    add(b"\xff\xff\xff\xff")
+                    parts.append(b"\xff\xff\xff\xff")
                 else:
                     n = len(records)
-                    add(write_i(n))
-                    add(records)
+                    parts.append(write_i(n))
+                    parts.append(records)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2669,7 +2671,6 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> F
 def _encode_response_11(message: FetchResponse) -> list[Part]:
     """Version 11."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if len(node_endpoints):
@@ -2677,16 +2678,16 @@ def _encode_response_11(message: FetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 11")
         n = len(responses)
-        add(write_ihii(throttle_time_ms, error_code, session_id, n))
+        parts.append(write_ihii(throttle_time_ms, error_code, session_id, n))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "version 11")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
@@ -2701,25 +2702,25 @@ def _encode_response_11(message: FetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("responses.partitions.unknown_tags", "version 11")
                 if aborted_transactions is None:
-                    add(write_ihqqqi(
+                    parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                         -1,
                     ))
                 else:
                     n = len(aborted_transactions)
-                    add(write_ihqqqi(
+                    parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
                     ))
                     for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "version 11")
-                        add(write_qq(producer_id, first_offset))
+                        parts.append(write_qq(producer_id, first_offset))
                 if records is None:
-                    add(write_ii(preferred_read_replica, -1))
+                    parts.append(write_ii(preferred_read_replica, -1))
                 else:
                     n = len(records)
-                    add(write_ii(preferred_read_replica, n))
-                    add(records)
+                    parts.append(write_ii(preferred_read_replica, n))
+                    parts.append(records)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2813,6 +2814,42 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 raise crowded(n, 37, "responses.partitions", p, end)
             partitions: list[PartitionData] = []
             for _ in range(n):
+                if end - p >= 36:
+                    (
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, a,
+                        preferred_read_replica, n,
+                    ) = read_ihqqqBiB(buffer, p)
+                    if not a:
+                        p += 36
+                        if n > 127:
+                            n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
+                        if n:
+                            q = p + n - 1
+                            if q >= end:
+                                raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
+                            records: memoryview | None = view[p:q]
+                        else:
+                            records = None
+                            q = p
+                            if q >= end:
+                                raise cut("responses.partitions", "tags:1", p, end)
+                        t = buffer[q]
+                        p = q + 1
+                        if t:
+                            (
+                                diverging_epoch, current_leader, snapshot_id, tags, p,
+                            ) = _read_partition_data_tags(buffer, view, p, end, t)
+                        else:
+                            diverging_epoch = DEFAULT_EPOCH_END_OFFSET
+                            current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                            snapshot_id = DEFAULT_SNAPSHOT_ID
+                            tags = ()
+                        partitions.append(new(PartitionData, (
+                            partition_index, partitions_error_code, high_watermark, last_stable_offset,
+                            log_start_offset, diverging_epoch, current_leader, snapshot_id, None,
+                            preferred_read_replica, records, tags,
+                        )))
+                        continue
                 if end - p < 31:
                     raise cut(
                         "responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:1", p, end,
@@ -2856,7 +2893,7 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     q = p + n - 1
                     if q >= end:
                         raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
-                    records: memoryview | None = view[p:q]
+                    records = view[p:q]
                 else:
                     records = None
                     q = p
@@ -2869,9 +2906,10 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                         diverging_epoch, current_leader, snapshot_id, tags, p,
                     ) = _read_partition_data_tags(buffer, view, p, end, t)
                 else:
-                    (
-                        diverging_epoch, current_leader, snapshot_id, tags,
-                    ) = DEFAULT_EPOCH_END_OFFSET, DEFAULT_LEADER_ID_AND_EPOCH, DEFAULT_SNAPSHOT_ID, ()
+                    diverging_epoch = DEFAULT_EPOCH_END_OFFSET
+                    current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                    snapshot_id = DEFAULT_SNAPSHOT_ID
+                    tags = ()
                 partitions.append(new(PartitionData, (
                     partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                     diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
@@ -2906,30 +2944,29 @@ def _write_partition_data_tags(
     known: list[tuple[int, bytes]] = []
     if diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET:
         parts: list[Part] = []
-        add = parts.append
         epoch, end_offset, diverging_epoch_unknown_tags = diverging_epoch
         if diverging_epoch_unknown_tags:
-            add(write_iq(epoch, end_offset) + tag_section(diverging_epoch_unknown_tags))
+            parts.append(write_iq(epoch, end_offset) + tag_section(diverging_epoch_unknown_tags))
         else:
-            add(write_iqx(epoch, end_offset))
+            parts.append(write_iqx(epoch, end_offset))
         known.append((0, b"".join(parts)))
     if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
         parts = []
-        add = parts.append
         leader_id, leader_epoch, current_leader_unknown_tags = current_leader
         if current_leader_unknown_tags:
-            add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+            parts.append(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
         else:
-            add(write_iix(leader_id, leader_epoch))
+            parts.append(write_iix(leader_id, leader_epoch))
         known.append((1, b"".join(parts)))
     if snapshot_id is not DEFAULT_SNAPSHOT_ID and snapshot_id != DEFAULT_SNAPSHOT_ID:
         parts = []
-        add = parts.append
         snapshot_id_end_offset, snapshot_id_epoch, snapshot_id_unknown_tags = snapshot_id
         if snapshot_id_unknown_tags:
-            add(write_qi(snapshot_id_end_offset, snapshot_id_epoch) + tag_section(snapshot_id_unknown_tags))
+            parts.append(write_qi(
+                snapshot_id_end_offset, snapshot_id_epoch,
+            ) + tag_section(snapshot_id_unknown_tags))
         else:
-            add(write_qix(snapshot_id_end_offset, snapshot_id_epoch))
+            parts.append(write_qix(snapshot_id_end_offset, snapshot_id_epoch))
         known.append((2, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2937,100 +2974,98 @@ def _write_partition_data_tags(
 def _encode_response_12(message: FetchResponse) -> list[Part]:
     """Version 12."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if len(node_endpoints):
             raise absent("node_endpoints", "version 12")
         n = len(responses)
         if n < 127:
-            add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
+            parts.append(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
         else:
-            add(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
+            parts.append(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             body = topic.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.topic"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.topic"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
                 partitions_unknown_tags,
             ) in partitions:
                 if (
-                    aborted_transactions
+                    aborted_transactions is not None
                     or partitions_unknown_tags
                     or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
                     or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                     or snapshot_id is not DEFAULT_SNAPSHOT_ID
                 ):
                     if aborted_transactions is None:
-                        add(write_ihqqqx(
+                        parts.append(write_ihqqqx(
                             partition_index, partitions_error_code, high_watermark, last_stable_offset,
                             log_start_offset,
                         ))
                     else:
                         n = len(aborted_transactions)
                         if n < 127:
-                            add(write_ihqqqB(
+                            parts.append(write_ihqqqB(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset, n + 1,
                             ))
                         else:
-                            add(write_ihqqq(
+                            parts.append(write_ihqqq(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset,
                             ) + uvarint(n + 1))
                         for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                             if aborted_transactions_unknown_tags:
-                                add(write_qq(
+                                parts.append(write_qq(
                                     producer_id, first_offset,
                                 ) + tag_section(aborted_transactions_unknown_tags))
                             else:
-                                add(write_qqx(producer_id, first_offset))
+                                parts.append(write_qqx(producer_id, first_offset))
                     if records is None:
-                        add(write_ix(preferred_read_replica))
+                        parts.append(write_ix(preferred_read_replica))
                     else:
                         n = len(records)
                         if n < 127:
-                            add(write_iB(preferred_read_replica, n + 1))
+                            parts.append(write_iB(preferred_read_replica, n + 1))
                         else:
-                            add(write_i(preferred_read_replica) + uvarint(n + 1))
-                        add(records)
+                            parts.append(write_i(preferred_read_replica) + uvarint(n + 1))
+                        parts.append(records)
                     if (
                         partitions_unknown_tags
                         or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
                         or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                         or snapshot_id is not DEFAULT_SNAPSHOT_ID
                     ):
-                        add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
+                        parts.append(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
                     else:
-                        add(b"\0")
+                        parts.append(b"\0")
                 else:
                     if records:
                         n = len(records)
                         if n < 127:
-                            add(write_ihqqqBiB(
+                            parts.append(write_ihqqqxiB(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                                log_start_offset, aborted_transactions is not None, preferred_read_replica, n + 1,
+                                log_start_offset, preferred_read_replica, n + 1,
                             ))
                         else:
-                            add(write_ihqqqBi(
+                            parts.append(write_ihqqqxi(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                                log_start_offset, aborted_transactions is not None, preferred_read_replica,
+                                log_start_offset, preferred_read_replica,
                             ) + uvarint(n + 1))
-                        add(records)
-                        add(b"\0")
+                        parts.append(records)
+                        parts.append(b"\0")
                     else:
-                        add(write_ihqqqBiBx(
+                        parts.append(write_ihqqqxiBx(
                             partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                            log_start_offset, aborted_transactions is not None, preferred_read_replica,
-                            records is not None,
+                            log_start_offset, preferred_read_replica, records is not None,
                         ))
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3061,6 +3096,42 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             raise crowded(n, 37, "responses.partitions", p, end)
         partitions: list[PartitionData] = []
         for _ in range(n):
+            if end - p >= 36:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, a,
+                    preferred_read_replica, n,
+                ) = read_ihqqqBiB(buffer, p)
+                if not a:
+                    p += 36
+                    if n > 127:
+                        n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
+                        records: memoryview | None = view[p:q]
+                    else:
+                        records = None
+                        q = p
+                        if q >= end:
+                            raise cut("responses.partitions", "tags:1", p, end)
+                    t = buffer[q]
+                    p = q + 1
+                    if t:
+                        (
+                            diverging_epoch, current_leader, snapshot_id, tags, p,
+                        ) = _read_partition_data_tags(buffer, view, p, end, t)
+                    else:
+                        diverging_epoch = DEFAULT_EPOCH_END_OFFSET
+                        current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                        snapshot_id = DEFAULT_SNAPSHOT_ID
+                        tags = ()
+                    partitions.append(new(PartitionData, (
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset,
+                        log_start_offset, diverging_epoch, current_leader, snapshot_id, None,
+                        preferred_read_replica, records, tags,
+                    )))
+                    continue
             if end - p < 31:
                 raise cut(
                     "responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:1", p, end,
@@ -3104,7 +3175,7 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 q = p + n - 1
                 if q >= end:
                     raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
-                records: memoryview | None = view[p:q]
+                records = view[p:q]
             else:
                 records = None
                 q = p
@@ -3117,9 +3188,10 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     diverging_epoch, current_leader, snapshot_id, tags, p,
                 ) = _read_partition_data_tags(buffer, view, p, end, t)
             else:
-                (
-                    diverging_epoch, current_leader, snapshot_id, tags,
-                ) = DEFAULT_EPOCH_END_OFFSET, DEFAULT_LEADER_ID_AND_EPOCH, DEFAULT_SNAPSHOT_ID, ()
+                diverging_epoch = DEFAULT_EPOCH_END_OFFSET
+                current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                snapshot_id = DEFAULT_SNAPSHOT_ID
+                tags = ()
             partitions.append(new(PartitionData, (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
@@ -3148,101 +3220,99 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
 def _encode_response_13(message: FetchResponse) -> list[Part]:
     """Versions 13-15."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         if len(node_endpoints):
             raise absent("node_endpoints", "versions 13-15")
         n = len(responses)
         if n < 127:
-            add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
+            parts.append(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
         else:
-            add(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
+            parts.append(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
                 partitions_unknown_tags,
             ) in partitions:
                 if (
-                    aborted_transactions
+                    aborted_transactions is not None
                     or partitions_unknown_tags
                     or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
                     or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                     or snapshot_id is not DEFAULT_SNAPSHOT_ID
                 ):
                     if aborted_transactions is None:
-                        add(write_ihqqqx(
+                        parts.append(write_ihqqqx(
                             partition_index, partitions_error_code, high_watermark, last_stable_offset,
                             log_start_offset,
                         ))
                     else:
                         n = len(aborted_transactions)
                         if n < 127:
-                            add(write_ihqqqB(
+                            parts.append(write_ihqqqB(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset, n + 1,
                             ))
                         else:
-                            add(write_ihqqq(
+                            parts.append(write_ihqqq(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset,
                             ) + uvarint(n + 1))
                         for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                             if aborted_transactions_unknown_tags:
-                                add(write_qq(
+                                parts.append(write_qq(
                                     producer_id, first_offset,
                                 ) + tag_section(aborted_transactions_unknown_tags))
                             else:
-                                add(write_qqx(producer_id, first_offset))
+                                parts.append(write_qqx(producer_id, first_offset))
                     if records is None:
-                        add(write_ix(preferred_read_replica))
+                        parts.append(write_ix(preferred_read_replica))
                     else:
                         n = len(records)
                         if n < 127:
-                            add(write_iB(preferred_read_replica, n + 1))
+                            parts.append(write_iB(preferred_read_replica, n + 1))
                         else:
-                            add(write_i(preferred_read_replica) + uvarint(n + 1))
-                        add(records)
+                            parts.append(write_i(preferred_read_replica) + uvarint(n + 1))
+                        parts.append(records)
                     if (
                         partitions_unknown_tags
                         or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
                         or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                         or snapshot_id is not DEFAULT_SNAPSHOT_ID
                     ):
-                        add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
+                        parts.append(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
                     else:
-                        add(b"\0")
+                        parts.append(b"\0")
                 else:
                     if records:
                         n = len(records)
                         if n < 127:
-                            add(write_ihqqqBiB(
+                            parts.append(write_ihqqqxiB(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                                log_start_offset, aborted_transactions is not None, preferred_read_replica, n + 1,
+                                log_start_offset, preferred_read_replica, n + 1,
                             ))
                         else:
-                            add(write_ihqqqBi(
+                            parts.append(write_ihqqqxi(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                                log_start_offset, aborted_transactions is not None, preferred_read_replica,
+                                log_start_offset, preferred_read_replica,
                             ) + uvarint(n + 1))
-                        add(records)
-                        add(b"\0")
+                        parts.append(records)
+                        parts.append(b"\0")
                     else:
-                        add(write_ihqqqBiBx(
+                        parts.append(write_ihqqqxiBx(
                             partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                            log_start_offset, aborted_transactions is not None, preferred_read_replica,
-                            records is not None,
+                            log_start_offset, preferred_read_replica, records is not None,
                         ))
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3338,6 +3408,42 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             raise crowded(n, 37, "responses.partitions", p, end)
         partitions: list[PartitionData] = []
         for _ in range(n):
+            if end - p >= 36:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, a,
+                    preferred_read_replica, n,
+                ) = read_ihqqqBiB(buffer, p)
+                if not a:
+                    p += 36
+                    if n > 127:
+                        n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
+                        records: memoryview | None = view[p:q]
+                    else:
+                        records = None
+                        q = p
+                        if q >= end:
+                            raise cut("responses.partitions", "tags:1", p, end)
+                    t = buffer[q]
+                    p = q + 1
+                    if t:
+                        (
+                            diverging_epoch, current_leader, snapshot_id, tags, p,
+                        ) = _read_partition_data_tags(buffer, view, p, end, t)
+                    else:
+                        diverging_epoch = DEFAULT_EPOCH_END_OFFSET
+                        current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                        snapshot_id = DEFAULT_SNAPSHOT_ID
+                        tags = ()
+                    partitions.append(new(PartitionData, (
+                        partition_index, partitions_error_code, high_watermark, last_stable_offset,
+                        log_start_offset, diverging_epoch, current_leader, snapshot_id, None,
+                        preferred_read_replica, records, tags,
+                    )))
+                    continue
             if end - p < 31:
                 raise cut(
                     "responses.partitions", "partition_index:4 error_code:2 high_watermark:8 last_stable_offset:8 log_start_offset:8 aborted_transactions:1", p, end,
@@ -3381,7 +3487,7 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 q = p + n - 1
                 if q >= end:
                     raise cut("responses.partitions", "records:n tags:1", p, end, n - 1)
-                records: memoryview | None = view[p:q]
+                records = view[p:q]
             else:
                 records = None
                 q = p
@@ -3394,9 +3500,10 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     diverging_epoch, current_leader, snapshot_id, tags, p,
                 ) = _read_partition_data_tags(buffer, view, p, end, t)
             else:
-                (
-                    diverging_epoch, current_leader, snapshot_id, tags,
-                ) = DEFAULT_EPOCH_END_OFFSET, DEFAULT_LEADER_ID_AND_EPOCH, DEFAULT_SNAPSHOT_ID, ()
+                diverging_epoch = DEFAULT_EPOCH_END_OFFSET
+                current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                snapshot_id = DEFAULT_SNAPSHOT_ID
+                tags = ()
             partitions.append(new(PartitionData, (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
@@ -3417,7 +3524,8 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
     if t:
         node_endpoints, tags, p = _read_fetch_response_tags(buffer, view, p, end, t)
     else:
-        node_endpoints, tags = (), ()
+        node_endpoints = ()
+        tags = ()
     if p != end:
         raise not_at_end("FetchResponse", p, end)
     return new(FetchResponse, (throttle_time_ms, error_code, session_id, responses, node_endpoints, tags))
@@ -3428,28 +3536,27 @@ def _write_fetch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -
     known: list[tuple[int, bytes]] = []
     if len(node_endpoints):
         parts: list[Part] = []
-        add = parts.append
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
-                add(body)
-            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "node_endpoints.rack"))
+                parts.append(body)
+            parts.append(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3457,102 +3564,100 @@ def _write_fetch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -
 def _encode_response_16(message: FetchResponse) -> list[Part]:
     """Versions 16-18."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, session_id, responses, node_endpoints, unknown_tags = message
         n = len(responses)
         if n < 127:
-            add(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
+            parts.append(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
         else:
-            add(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
+            parts.append(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
         for topic, topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
                 diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
                 partitions_unknown_tags,
             ) in partitions:
                 if (
-                    aborted_transactions
+                    aborted_transactions is not None
                     or partitions_unknown_tags
                     or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
                     or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                     or snapshot_id is not DEFAULT_SNAPSHOT_ID
                 ):
                     if aborted_transactions is None:
-                        add(write_ihqqqx(
+                        parts.append(write_ihqqqx(
                             partition_index, partitions_error_code, high_watermark, last_stable_offset,
                             log_start_offset,
                         ))
                     else:
                         n = len(aborted_transactions)
                         if n < 127:
-                            add(write_ihqqqB(
+                            parts.append(write_ihqqqB(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset, n + 1,
                             ))
                         else:
-                            add(write_ihqqq(
+                            parts.append(write_ihqqq(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset,
                             ) + uvarint(n + 1))
                         for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
                             if aborted_transactions_unknown_tags:
-                                add(write_qq(
+                                parts.append(write_qq(
                                     producer_id, first_offset,
                                 ) + tag_section(aborted_transactions_unknown_tags))
                             else:
-                                add(write_qqx(producer_id, first_offset))
+                                parts.append(write_qqx(producer_id, first_offset))
                     if records is None:
-                        add(write_ix(preferred_read_replica))
+                        parts.append(write_ix(preferred_read_replica))
                     else:
                         n = len(records)
                         if n < 127:
-                            add(write_iB(preferred_read_replica, n + 1))
+                            parts.append(write_iB(preferred_read_replica, n + 1))
                         else:
-                            add(write_i(preferred_read_replica) + uvarint(n + 1))
-                        add(records)
+                            parts.append(write_i(preferred_read_replica) + uvarint(n + 1))
+                        parts.append(records)
                     if (
                         partitions_unknown_tags
                         or diverging_epoch is not DEFAULT_EPOCH_END_OFFSET
                         or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                         or snapshot_id is not DEFAULT_SNAPSHOT_ID
                     ):
-                        add(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
+                        parts.append(_write_partition_data_tags(diverging_epoch, current_leader, snapshot_id, partitions_unknown_tags))
                     else:
-                        add(b"\0")
+                        parts.append(b"\0")
                 else:
                     if records:
                         n = len(records)
                         if n < 127:
-                            add(write_ihqqqBiB(
+                            parts.append(write_ihqqqxiB(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                                log_start_offset, aborted_transactions is not None, preferred_read_replica, n + 1,
+                                log_start_offset, preferred_read_replica, n + 1,
                             ))
                         else:
-                            add(write_ihqqqBi(
+                            parts.append(write_ihqqqxi(
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                                log_start_offset, aborted_transactions is not None, preferred_read_replica,
+                                log_start_offset, preferred_read_replica,
                             ) + uvarint(n + 1))
-                        add(records)
-                        add(b"\0")
+                        parts.append(records)
+                        parts.append(b"\0")
                     else:
-                        add(write_ihqqqBiBx(
+                        parts.append(write_ihqqqxiBx(
                             partition_index, partitions_error_code, high_watermark, last_stable_offset,
-                            log_start_offset, aborted_transactions is not None, preferred_read_replica,
-                            records is not None,
+                            log_start_offset, preferred_read_replica, records is not None,
                         ))
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags or len(node_endpoints):
-            add(_write_fetch_response_tags(node_endpoints, unknown_tags))
+            parts.append(_write_fetch_response_tags(node_endpoints, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

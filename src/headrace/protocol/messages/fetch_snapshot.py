@@ -249,7 +249,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
         if t:
             cluster_id, tags, p = _read_fetch_snapshot_request_tags(buffer, view, p, end, t)
         else:
-            cluster_id, tags = None, ()
+            cluster_id = None
+            tags = ()
         if p != end:
             raise not_at_end("FetchSnapshotRequest", p, end)
         return new(FetchSnapshotRequest, (cluster_id, replica_id, max_bytes, topics, tags))
@@ -262,14 +263,13 @@ def _write_fetch_snapshot_request_tags(cluster_id: Any, unknown_tags: UnknownTag
     known: list[tuple[int, bytes]] = []
     if cluster_id is not None:
         parts: list[Part] = []
-        add = parts.append
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -277,40 +277,39 @@ def _write_fetch_snapshot_request_tags(cluster_id: Any, unknown_tags: UnknownTag
 def _encode_request_0(message: FetchSnapshotRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, replica_id, max_bytes, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iiB(replica_id, max_bytes, n + 1))
+            parts.append(write_iiB(replica_id, max_bytes, n + 1))
         else:
-            add(write_ii(replica_id, max_bytes) + uvarint(n + 1))
+            parts.append(write_ii(replica_id, max_bytes) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition, current_leader_epoch, snapshot_id, position, replica_directory_id, partitions_unknown_tags,
             ) in partitions:
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
                 if snapshot_id_unknown_tags:
-                    add(write_iiqi(
+                    parts.append(write_iiqi(
                         partition, current_leader_epoch, end_offset, epoch,
                     ) + tag_section(snapshot_id_unknown_tags))
                 else:
-                    add(write_iiqix(partition, current_leader_epoch, end_offset, epoch))
+                    parts.append(write_iiqix(partition, current_leader_epoch, end_offset, epoch))
                 if partitions_unknown_tags:
-                    add(write_q(position) + tag_section(partitions_unknown_tags))
+                    parts.append(write_q(position) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_qx(position))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(write_qx(position))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or cluster_id is not None:
-            add(_write_fetch_snapshot_request_tags(cluster_id, unknown_tags))
+            parts.append(_write_fetch_snapshot_request_tags(cluster_id, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -427,7 +426,8 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
                 if t:
                     replica_directory_id, tags, p = _read_partition_snapshot_tags(buffer, view, p, end, t)
                 else:
-                    replica_directory_id, tags = ZERO_UUID, ()
+                    replica_directory_id = ZERO_UUID
+                    tags = ()
                 partitions.append(new(PartitionSnapshot, (
                     partition, current_leader_epoch, snapshot_id, position, replica_directory_id, tags,
                 )))
@@ -446,7 +446,8 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fet
         if t:
             cluster_id, tags, p = _read_fetch_snapshot_request_tags_2(buffer, view, p, end, t)
         else:
-            cluster_id, tags = None, ()
+            cluster_id = None
+            tags = ()
         if p != end:
             raise not_at_end("FetchSnapshotRequest", p, end)
         return new(FetchSnapshotRequest, (cluster_id, replica_id, max_bytes, topics, tags))
@@ -459,8 +460,7 @@ def _write_partition_snapshot_tags(replica_directory_id: Any, unknown_tags: Unkn
     known: list[tuple[int, bytes]] = []
     if replica_directory_id != ZERO_UUID:
         parts: list[Part] = []
-        add = parts.append
-        add(write_16s(replica_directory_id))
+        parts.append(write_16s(replica_directory_id))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -470,14 +470,13 @@ def _write_fetch_snapshot_request_tags_2(cluster_id: Any, unknown_tags: UnknownT
     known: list[tuple[int, bytes]] = []
     if cluster_id is not None:
         parts: list[Part] = []
-        add = parts.append
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -485,21 +484,20 @@ def _write_fetch_snapshot_request_tags_2(cluster_id: Any, unknown_tags: UnknownT
 def _encode_request_1(message: FetchSnapshotRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, replica_id, max_bytes, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iiB(replica_id, max_bytes, n + 1))
+            parts.append(write_iiB(replica_id, max_bytes, n + 1))
         else:
-            add(write_ii(replica_id, max_bytes) + uvarint(n + 1))
+            parts.append(write_ii(replica_id, max_bytes) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition, current_leader_epoch, snapshot_id, position, replica_directory_id, partitions_unknown_tags,
             ) in partitions:
@@ -507,22 +505,22 @@ def _encode_request_1(message: FetchSnapshotRequest) -> list[Part]:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
                 if snapshot_id_unknown_tags:
-                    add(write_iiqi(
+                    parts.append(write_iiqi(
                         partition, current_leader_epoch, end_offset, epoch,
                     ) + tag_section(snapshot_id_unknown_tags))
                 else:
-                    add(write_iiqix(partition, current_leader_epoch, end_offset, epoch))
+                    parts.append(write_iiqix(partition, current_leader_epoch, end_offset, epoch))
                 if partitions_unknown_tags or replica_directory_id != ZERO_UUID:
-                    add(write_q(
+                    parts.append(write_q(
                         position,
                     ) + _write_partition_snapshot_tags(replica_directory_id, partitions_unknown_tags))
                 else:
-                    add(write_qx(position))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(write_qx(position))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or cluster_id is not None:
-            add(_write_fetch_snapshot_request_tags_2(cluster_id, unknown_tags))
+            parts.append(_write_fetch_snapshot_request_tags_2(cluster_id, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -617,7 +615,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                 if t:
                     current_leader, tags, p = _read_response_partition_snapshot_tags(buffer, view, p, end, t)
                 else:
-                    current_leader, tags = DEFAULT_LEADER_ID_AND_EPOCH, ()
+                    current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                    tags = ()
                 partitions.append(new(ResponsePartitionSnapshot, (
                     index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records, tags,
                 )))
@@ -648,12 +647,11 @@ def _write_response_partition_snapshot_tags(current_leader: Any, unknown_tags: U
     known: list[tuple[int, bytes]] = []
     if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
         parts: list[Part] = []
-        add = parts.append
         leader_id, leader_epoch, current_leader_unknown_tags = current_leader
         if current_leader_unknown_tags:
-            add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+            parts.append(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
         else:
-            add(write_iix(leader_id, leader_epoch))
+            parts.append(write_iix(leader_id, leader_epoch))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -661,46 +659,45 @@ def _write_response_partition_snapshot_tags(current_leader: Any, unknown_tags: U
 def _encode_response_0(message: FetchSnapshotResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, topics, node_endpoints, unknown_tags = message
         if len(node_endpoints):
             raise absent("node_endpoints", "version 0")
         n = len(topics)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records,
                 partitions_unknown_tags,
             ) in partitions:
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
                 if snapshot_id_unknown_tags:
-                    add(write_ihqi(
+                    parts.append(write_ihqi(
                         index, partitions_error_code, end_offset, epoch,
                     ) + tag_section(snapshot_id_unknown_tags))
                 else:
-                    add(write_ihqix(index, partitions_error_code, end_offset, epoch))
+                    parts.append(write_ihqix(index, partitions_error_code, end_offset, epoch))
                 n = len(unaligned_records)
                 if n < 127:
-                    add(write_qqB(size, position, n + 1))
+                    parts.append(write_qqB(size, position, n + 1))
                 else:
-                    add(write_qq(size, position) + uvarint(n + 1))
-                add(unaligned_records)
+                    parts.append(write_qq(size, position) + uvarint(n + 1))
+                parts.append(unaligned_records)
                 if partitions_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
-                    add(_write_response_partition_snapshot_tags(current_leader, partitions_unknown_tags))
+                    parts.append(_write_response_partition_snapshot_tags(current_leader, partitions_unknown_tags))
                 else:
-                    add(b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -816,7 +813,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
                 if t:
                     current_leader, tags, p = _read_response_partition_snapshot_tags(buffer, view, p, end, t)
                 else:
-                    current_leader, tags = DEFAULT_LEADER_ID_AND_EPOCH, ()
+                    current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                    tags = ()
                 partitions.append(new(ResponsePartitionSnapshot, (
                     index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records, tags,
                 )))
@@ -835,7 +833,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
         if t:
             node_endpoints, tags, p = _read_fetch_snapshot_response_tags(buffer, view, p, end, t)
         else:
-            node_endpoints, tags = (), ()
+            node_endpoints = ()
+            tags = ()
         if p != end:
             raise not_at_end("FetchSnapshotResponse", p, end)
         return new(FetchSnapshotResponse, (throttle_time_ms, error_code, topics, node_endpoints, tags))
@@ -848,21 +847,20 @@ def _write_fetch_snapshot_response_tags(node_endpoints: Any, unknown_tags: Unkno
     known: list[tuple[int, bytes]] = []
     if len(node_endpoints):
         parts: list[Part] = []
-        add = parts.append
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if node_endpoints_unknown_tags:
-                add(write_H(port) + tag_section(node_endpoints_unknown_tags))
+                parts.append(write_H(port) + tag_section(node_endpoints_unknown_tags))
             else:
-                add(write_Hx(port))
+                parts.append(write_Hx(port))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -870,47 +868,46 @@ def _write_fetch_snapshot_response_tags(node_endpoints: Any, unknown_tags: Unkno
 def _encode_response_1(message: FetchSnapshotResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, topics, node_endpoints, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records,
                 partitions_unknown_tags,
             ) in partitions:
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
                 if snapshot_id_unknown_tags:
-                    add(write_ihqi(
+                    parts.append(write_ihqi(
                         index, partitions_error_code, end_offset, epoch,
                     ) + tag_section(snapshot_id_unknown_tags))
                 else:
-                    add(write_ihqix(index, partitions_error_code, end_offset, epoch))
+                    parts.append(write_ihqix(index, partitions_error_code, end_offset, epoch))
                 n = len(unaligned_records)
                 if n < 127:
-                    add(write_qqB(size, position, n + 1))
+                    parts.append(write_qqB(size, position, n + 1))
                 else:
-                    add(write_qq(size, position) + uvarint(n + 1))
-                add(unaligned_records)
+                    parts.append(write_qq(size, position) + uvarint(n + 1))
+                parts.append(unaligned_records)
                 if partitions_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
-                    add(_write_response_partition_snapshot_tags(current_leader, partitions_unknown_tags))
+                    parts.append(_write_response_partition_snapshot_tags(current_leader, partitions_unknown_tags))
                 else:
-                    add(b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or len(node_endpoints):
-            add(_write_fetch_snapshot_response_tags(node_endpoints, unknown_tags))
+            parts.append(_write_fetch_snapshot_response_tags(node_endpoints, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -100,7 +100,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
 def _encode_request_0(message: FindCoordinatorRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         key, key_type, coordinator_keys, unknown_tags = message
         if key_type != 0:
@@ -111,8 +110,8 @@ def _encode_request_0(message: FindCoordinatorRequest) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         body = key.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -142,7 +141,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
 def _encode_request_1(message: FindCoordinatorRequest) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         key, key_type, coordinator_keys, unknown_tags = message
         if len(coordinator_keys):
@@ -151,9 +149,9 @@ def _encode_request_1(message: FindCoordinatorRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 1-2")
         body = key.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
-        add(write_b(key_type))
+        parts.append(write_h(n))
+        parts.append(body)
+        parts.append(write_b(key_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -189,19 +187,18 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
 def _encode_request_3(message: FindCoordinatorRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         key, key_type, coordinator_keys, unknown_tags = message
         if len(coordinator_keys):
             raise absent("coordinator_keys", "version 3")
         body = key.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "key"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "key"))
+        parts.append(body)
         if unknown_tags:
-            add(write_b(key_type) + tag_section(unknown_tags))
+            parts.append(write_b(key_type) + tag_section(unknown_tags))
         else:
-            add(write_bx(key_type))
+            parts.append(write_bx(key_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -251,22 +248,21 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fin
 def _encode_request_4(message: FindCoordinatorRequest) -> list[Part]:
     """Versions 4-6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         key, key_type, coordinator_keys, unknown_tags = message
         if key != "":
             raise absent("key", "versions 4-6")
         n = len(coordinator_keys)
         if n < 127:
-            add(write_bB(key_type, n + 1))
+            parts.append(write_bB(key_type, n + 1))
         else:
-            add(write_b(key_type) + uvarint(n + 1))
+            parts.append(write_b(key_type) + uvarint(n + 1))
         for text in coordinator_keys:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "coordinator_keys"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "coordinator_keys"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -296,7 +292,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Fi
 def _encode_response_0(message: FindCoordinatorResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, node_id, host, port, coordinators, unknown_tags = message
         if len(coordinators):
@@ -305,9 +300,9 @@ def _encode_response_0(message: FindCoordinatorResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         body = host.encode()
         n = len(body)
-        add(write_hih(error_code, node_id, n))
-        add(body)
-        add(write_i(port))
+        parts.append(write_hih(error_code, node_id, n))
+        parts.append(body)
+        parts.append(write_i(port))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -352,7 +347,6 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Fi
 def _encode_response_1(message: FindCoordinatorResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, node_id, host, port, coordinators, unknown_tags = message
         if len(coordinators):
@@ -360,17 +354,17 @@ def _encode_response_1(message: FindCoordinatorResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
         if error_message is None:
-            add(write_ihh(throttle_time_ms, error_code, -1))
+            parts.append(write_ihh(throttle_time_ms, error_code, -1))
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_ihh(throttle_time_ms, error_code, n))
-            add(body)
+            parts.append(write_ihh(throttle_time_ms, error_code, n))
+            parts.append(body)
         body = host.encode()
         n = len(body)
-        add(write_ih(node_id, n))
-        add(body)
-        add(write_i(port))
+        parts.append(write_ih(node_id, n))
+        parts.append(body)
+        parts.append(write_i(port))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -423,32 +417,31 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Fi
 def _encode_response_3(message: FindCoordinatorResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, node_id, host, port, coordinators, unknown_tags = message
         if len(coordinators):
             raise absent("coordinators", "version 3")
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         body = host.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(node_id, n + 1))
+            parts.append(write_iB(node_id, n + 1))
         else:
-            add(write_i(node_id) + text_length(n, "host"))
-        add(body)
+            parts.append(write_i(node_id) + text_length(n, "host"))
+        parts.append(body)
         if unknown_tags:
-            add(write_i(port) + tag_section(unknown_tags))
+            parts.append(write_i(port) + tag_section(unknown_tags))
         else:
-            add(write_ix(port))
+            parts.append(write_ix(port))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -527,7 +520,6 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Fi
 def _encode_response_4(message: FindCoordinatorResponse) -> list[Part]:
     """Versions 4-6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, node_id, host, port, coordinators, unknown_tags = message
         if error_code != 0:
@@ -540,38 +532,38 @@ def _encode_response_4(message: FindCoordinatorResponse) -> list[Part]:
             raise absent("port", "versions 4-6")
         n = len(coordinators)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             key, coordinators_node_id, coordinators_host, coordinators_port, coordinators_error_code,
             coordinators_error_message, coordinators_unknown_tags,
         ) in coordinators:
             body = key.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "coordinators.key"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "coordinators.key"))
+            parts.append(body)
             body = coordinators_host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(coordinators_node_id, n + 1))
+                parts.append(write_iB(coordinators_node_id, n + 1))
             else:
-                add(write_i(coordinators_node_id) + text_length(n, "coordinators.host"))
-            add(body)
+                parts.append(write_i(coordinators_node_id) + text_length(n, "coordinators.host"))
+            parts.append(body)
             if coordinators_error_message is None:
-                add(write_ihx(coordinators_port, coordinators_error_code))
+                parts.append(write_ihx(coordinators_port, coordinators_error_code))
             else:
                 body = coordinators_error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_ihB(coordinators_port, coordinators_error_code, n + 1))
+                    parts.append(write_ihB(coordinators_port, coordinators_error_code, n + 1))
                 else:
-                    add(write_ih(
+                    parts.append(write_ih(
                         coordinators_port, coordinators_error_code,
                     ) + text_length(n, "coordinators.error_message"))
-                add(body)
-            add(tag_section(coordinators_unknown_tags) if coordinators_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(body)
+            parts.append(tag_section(coordinators_unknown_tags) if coordinators_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -75,15 +75,14 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Get
 def _encode_request_0(message: GetTelemetrySubscriptionsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         client_instance_id, unknown_tags = message
         if len(client_instance_id) != 16:
             raise wrong_size(client_instance_id, "client_instance_id")
         if unknown_tags:
-            add(write_16s(client_instance_id) + tag_section(unknown_tags))
+            parts.append(write_16s(client_instance_id) + tag_section(unknown_tags))
         else:
-            add(write_16sx(client_instance_id))
+            parts.append(write_16sx(client_instance_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -149,7 +148,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ge
 def _encode_response_0(message: GetTelemetrySubscriptionsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, client_instance_id, subscription_id, accepted_compression_types,
@@ -159,21 +157,23 @@ def _encode_response_0(message: GetTelemetrySubscriptionsResponse) -> list[Part]
             raise wrong_size(client_instance_id, "client_instance_id")
         n = len(accepted_compression_types)
         if n < 127:
-            add(write_ih16siB(throttle_time_ms, error_code, client_instance_id, subscription_id, n + 1))
+            parts.append(write_ih16siB(throttle_time_ms, error_code, client_instance_id, subscription_id, n + 1))
         else:
-            add(write_ih16si(throttle_time_ms, error_code, client_instance_id, subscription_id) + uvarint(n + 1))
-        add(write_int8s[n](*accepted_compression_types))
+            parts.append(write_ih16si(
+                throttle_time_ms, error_code, client_instance_id, subscription_id,
+            ) + uvarint(n + 1))
+        parts.append(write_int8s[n](*accepted_compression_types))
         n = len(requested_metrics)
         if n < 127:
-            add(write_iitB(push_interval_ms, telemetry_max_bytes, delta_temporality, n + 1))
+            parts.append(write_iitB(push_interval_ms, telemetry_max_bytes, delta_temporality, n + 1))
         else:
-            add(write_iit(push_interval_ms, telemetry_max_bytes, delta_temporality) + uvarint(n + 1))
+            parts.append(write_iit(push_interval_ms, telemetry_max_bytes, delta_temporality) + uvarint(n + 1))
         for text in requested_metrics:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "requested_metrics"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "requested_metrics"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -535,18 +535,17 @@ def _decode_legacy_offset_commit_key_0(buffer: Buffer, view: memoryview, p: int,
 def _encode_legacy_offset_commit_key_0(message: LegacyOffsetCommitKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group, topic, partition = message
         body = group.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = topic.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
-        add(write_i(partition))
+        parts.append(write_h(n))
+        parts.append(body)
+        parts.append(write_i(partition))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -576,14 +575,13 @@ def _decode_legacy_offset_commit_value_0(buffer: Buffer, view: memoryview, p: in
 def _encode_legacy_offset_commit_value_0(message: LegacyOffsetCommitValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         offset, metadata, commit_timestamp = message
         body = metadata.encode()
         n = len(body)
-        add(write_qh(offset, n))
-        add(body)
-        add(write_q(commit_timestamp))
+        parts.append(write_qh(offset, n))
+        parts.append(body)
+        parts.append(write_q(commit_timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -620,18 +618,17 @@ def _decode_offset_commit_key_0(buffer: Buffer, view: memoryview, p: int, end: i
 def _encode_offset_commit_key_0(message: OffsetCommitKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group, topic, partition = message
         body = group.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = topic.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
-        add(write_i(partition))
+        parts.append(write_h(n))
+        parts.append(body)
+        parts.append(write_i(partition))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -661,16 +658,15 @@ def _decode_offset_commit_value_0(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_offset_commit_value_0(message: OffsetCommitValue) -> list[Part]:
     """Versions 0 and 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0 and 2")
         body = metadata.encode()
         n = len(body)
-        add(write_qh(offset, n))
-        add(body)
-        add(write_q(commit_timestamp))
+        parts.append(write_qh(offset, n))
+        parts.append(body)
+        parts.append(write_q(commit_timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -700,16 +696,15 @@ def _decode_offset_commit_value_1(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_offset_commit_value_1(message: OffsetCommitValue) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         body = metadata.encode()
         n = len(body)
-        add(write_qh(offset, n))
-        add(body)
-        add(write_qq(commit_timestamp, expire_timestamp))
+        parts.append(write_qh(offset, n))
+        parts.append(body)
+        parts.append(write_qq(commit_timestamp, expire_timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -739,16 +734,15 @@ def _decode_offset_commit_value_3(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_offset_commit_value_3(message: OffsetCommitValue) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         body = metadata.encode()
         n = len(body)
-        add(write_qih(offset, leader_epoch, n))
-        add(body)
-        add(write_q(commit_timestamp))
+        parts.append(write_qih(offset, leader_epoch, n))
+        parts.append(body)
+        parts.append(write_q(commit_timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -796,7 +790,8 @@ def _decode_offset_commit_value_4(buffer: Buffer, view: memoryview, p: int, end:
         if t:
             topic_id, tags, p = _read_offset_commit_value_tags(buffer, view, p, end, t)
         else:
-            topic_id, tags = ZERO_UUID, ()
+            topic_id = ZERO_UUID
+            tags = ()
         if p != end:
             raise not_at_end("OffsetCommitValue", p, end)
         return new(OffsetCommitValue, (offset, leader_epoch, metadata, commit_timestamp, -1, topic_id, tags))
@@ -809,8 +804,7 @@ def _write_offset_commit_value_tags(topic_id: Any, unknown_tags: UnknownTags) ->
     known: list[tuple[int, bytes]] = []
     if topic_id != ZERO_UUID:
         parts: list[Part] = []
-        add = parts.append
-        add(write_16s(topic_id))
+        parts.append(write_16s(topic_id))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -818,7 +812,6 @@ def _write_offset_commit_value_tags(topic_id: Any, unknown_tags: UnknownTags) ->
 def _encode_offset_commit_value_4(message: OffsetCommitValue) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id, unknown_tags = message
         if len(topic_id) != 16:
@@ -826,14 +819,14 @@ def _encode_offset_commit_value_4(message: OffsetCommitValue) -> list[Part]:
         body = metadata.encode()
         n = len(body)
         if n < 127:
-            add(write_qiB(offset, leader_epoch, n + 1))
+            parts.append(write_qiB(offset, leader_epoch, n + 1))
         else:
-            add(write_qi(offset, leader_epoch) + text_length(n, "metadata"))
-        add(body)
+            parts.append(write_qi(offset, leader_epoch) + text_length(n, "metadata"))
+        parts.append(body)
         if unknown_tags or topic_id != ZERO_UUID:
-            add(write_q(commit_timestamp) + _write_offset_commit_value_tags(topic_id, unknown_tags))
+            parts.append(write_q(commit_timestamp) + _write_offset_commit_value_tags(topic_id, unknown_tags))
         else:
-            add(write_qx(commit_timestamp))
+            parts.append(write_qx(commit_timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -862,13 +855,12 @@ def _decode_group_metadata_key_0(buffer: Buffer, view: memoryview, p: int, end: 
 def _encode_group_metadata_key_0(message: GroupMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group,) = message
         body = group.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -971,31 +963,30 @@ def _decode_group_metadata_value_0(buffer: Buffer, view: memoryview, p: int, end
 def _encode_group_metadata_value_0(message: GroupMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         protocol_type, generation, protocol, leader, current_state_timestamp, members, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         body = protocol_type.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         if protocol is None:
-            add(write_ih(generation, -1))
+            parts.append(write_ih(generation, -1))
         else:
             body = protocol.encode()
             n = len(body)
-            add(write_ih(generation, n))
-            add(body)
+            parts.append(write_ih(generation, n))
+            parts.append(body)
         if leader is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = leader.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(members)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
             assignment, members_unknown_tags,
@@ -1004,22 +995,22 @@ def _encode_group_metadata_value_0(message: GroupMetadataValue) -> list[Part]:
                 raise absent("members.unknown_tags", "version 0")
             body = member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = client_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = client_host.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(subscription)
-            add(write_ii(session_timeout, n))
-            add(subscription)
+            parts.append(write_ii(session_timeout, n))
+            parts.append(subscription)
             n = len(assignment)
-            add(write_i(n))
-            add(assignment)
+            parts.append(write_i(n))
+            parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1123,31 +1114,30 @@ def _decode_group_metadata_value_1(buffer: Buffer, view: memoryview, p: int, end
 def _encode_group_metadata_value_1(message: GroupMetadataValue) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         protocol_type, generation, protocol, leader, current_state_timestamp, members, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         body = protocol_type.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         if protocol is None:
-            add(write_ih(generation, -1))
+            parts.append(write_ih(generation, -1))
         else:
             body = protocol.encode()
             n = len(body)
-            add(write_ih(generation, n))
-            add(body)
+            parts.append(write_ih(generation, n))
+            parts.append(body)
         if leader is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = leader.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(members)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
             assignment, members_unknown_tags,
@@ -1156,22 +1146,22 @@ def _encode_group_metadata_value_1(message: GroupMetadataValue) -> list[Part]:
                 raise absent("members.unknown_tags", "version 1")
             body = member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = client_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = client_host.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(subscription)
-            add(write_iii(rebalance_timeout, session_timeout, n))
-            add(subscription)
+            parts.append(write_iii(rebalance_timeout, session_timeout, n))
+            parts.append(subscription)
             n = len(assignment)
-            add(write_i(n))
-            add(assignment)
+            parts.append(write_i(n))
+            parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1277,31 +1267,30 @@ def _decode_group_metadata_value_2(buffer: Buffer, view: memoryview, p: int, end
 def _encode_group_metadata_value_2(message: GroupMetadataValue) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         protocol_type, generation, protocol, leader, current_state_timestamp, members, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 2")
         body = protocol_type.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         if protocol is None:
-            add(write_ih(generation, -1))
+            parts.append(write_ih(generation, -1))
         else:
             body = protocol.encode()
             n = len(body)
-            add(write_ih(generation, n))
-            add(body)
+            parts.append(write_ih(generation, n))
+            parts.append(body)
         if leader is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = leader.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(members)
-        add(write_qi(current_state_timestamp, n))
+        parts.append(write_qi(current_state_timestamp, n))
         for (
             member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
             assignment, members_unknown_tags,
@@ -1310,22 +1299,22 @@ def _encode_group_metadata_value_2(message: GroupMetadataValue) -> list[Part]:
                 raise absent("members.unknown_tags", "version 2")
             body = member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = client_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = client_host.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(subscription)
-            add(write_iii(rebalance_timeout, session_timeout, n))
-            add(subscription)
+            parts.append(write_iii(rebalance_timeout, session_timeout, n))
+            parts.append(subscription)
             n = len(assignment)
-            add(write_i(n))
-            add(assignment)
+            parts.append(write_i(n))
+            parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1446,31 +1435,30 @@ def _decode_group_metadata_value_3(buffer: Buffer, view: memoryview, p: int, end
 def _encode_group_metadata_value_3(message: GroupMetadataValue) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         protocol_type, generation, protocol, leader, current_state_timestamp, members, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         body = protocol_type.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         if protocol is None:
-            add(write_ih(generation, -1))
+            parts.append(write_ih(generation, -1))
         else:
             body = protocol.encode()
             n = len(body)
-            add(write_ih(generation, n))
-            add(body)
+            parts.append(write_ih(generation, n))
+            parts.append(body)
         if leader is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = leader.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(members)
-        add(write_qi(current_state_timestamp, n))
+        parts.append(write_qi(current_state_timestamp, n))
         for (
             member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
             assignment, members_unknown_tags,
@@ -1479,29 +1467,29 @@ def _encode_group_metadata_value_3(message: GroupMetadataValue) -> list[Part]:
                 raise absent("members.unknown_tags", "version 3")
             body = member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\xff\xff")
+                parts.append(b"\xff\xff")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
             body = client_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = client_host.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(subscription)
-            add(write_iii(rebalance_timeout, session_timeout, n))
-            add(subscription)
+            parts.append(write_iii(rebalance_timeout, session_timeout, n))
+            parts.append(subscription)
             n = len(assignment)
-            add(write_i(n))
-            add(assignment)
+            parts.append(write_i(n))
+            parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1651,69 +1639,68 @@ def _decode_group_metadata_value_4(buffer: Buffer, view: memoryview, p: int, end
 def _encode_group_metadata_value_4(message: GroupMetadataValue) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         protocol_type, generation, protocol, leader, current_state_timestamp, members, unknown_tags = message
         body = protocol_type.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
+        parts.append(body)
         if protocol is None:
-            add(write_ix(generation))
+            parts.append(write_ix(generation))
         else:
             body = protocol.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(generation, n + 1))
+                parts.append(write_iB(generation, n + 1))
             else:
-                add(write_i(generation) + text_length(n, "protocol"))
-            add(body)
+                parts.append(write_i(generation) + text_length(n, "protocol"))
+            parts.append(body)
         if leader is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = leader.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
+            parts.append(body)
         n = len(members)
         if n < 127:
-            add(write_qB(current_state_timestamp, n + 1))
+            parts.append(write_qB(current_state_timestamp, n + 1))
         else:
-            add(write_q(current_state_timestamp) + uvarint(n + 1))
+            parts.append(write_q(current_state_timestamp) + uvarint(n + 1))
         for (
             member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
             assignment, members_unknown_tags,
         ) in members:
             body = member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
+                parts.append(body)
             body = client_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.client_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.client_id"))
+            parts.append(body)
             body = client_host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.client_host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.client_host"))
+            parts.append(body)
             n = len(subscription)
             if n < 127:
-                add(write_iiB(rebalance_timeout, session_timeout, n + 1))
+                parts.append(write_iiB(rebalance_timeout, session_timeout, n + 1))
             else:
-                add(write_ii(rebalance_timeout, session_timeout) + uvarint(n + 1))
-            add(subscription)
+                parts.append(write_ii(rebalance_timeout, session_timeout) + uvarint(n + 1))
+            parts.append(subscription)
             n = len(assignment)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(assignment)
-            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(assignment)
+            parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1742,13 +1729,12 @@ def _decode_consumer_group_metadata_key_0(buffer: Buffer, view: memoryview, p: i
 def _encode_consumer_group_metadata_key_0(message: ConsumerGroupMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1786,7 +1772,8 @@ def _decode_consumer_group_metadata_value_0(buffer: Buffer, view: memoryview, p:
     if t:
         metadata_hash, tags, p = _read_consumer_group_metadata_value_tags(buffer, view, p, end, t)
     else:
-        metadata_hash, tags = 0, ()
+        metadata_hash = 0
+        tags = ()
     if p != end:
         raise not_at_end("ConsumerGroupMetadataValue", p, end)
     return new(ConsumerGroupMetadataValue, (epoch, metadata_hash, tags))
@@ -1797,8 +1784,7 @@ def _write_consumer_group_metadata_value_tags(metadata_hash: Any, unknown_tags: 
     known: list[tuple[int, bytes]] = []
     if metadata_hash != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_q(metadata_hash))
+        parts.append(write_q(metadata_hash))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1806,13 +1792,12 @@ def _write_consumer_group_metadata_value_tags(metadata_hash: Any, unknown_tags: 
 def _encode_consumer_group_metadata_value_0(message: ConsumerGroupMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         epoch, metadata_hash, unknown_tags = message
         if unknown_tags or metadata_hash != 0:
-            add(write_i(epoch) + _write_consumer_group_metadata_value_tags(metadata_hash, unknown_tags))
+            parts.append(write_i(epoch) + _write_consumer_group_metadata_value_tags(metadata_hash, unknown_tags))
         else:
-            add(write_ix(epoch))
+            parts.append(write_ix(epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1841,13 +1826,12 @@ def _decode_consumer_group_partition_metadata_key_0(buffer: Buffer, view: memory
 def _encode_consumer_group_partition_metadata_key_0(message: ConsumerGroupPartitionMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1944,40 +1928,39 @@ def _decode_consumer_group_partition_metadata_value_0(buffer: Buffer, view: memo
 def _encode_consumer_group_partition_metadata_value_0(message: ConsumerGroupPartitionMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, topic_name, num_partitions, partition_metadata, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             body = topic_name.encode()
             n = len(body)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + text_length(n, "topics.topic_name"))
-            add(body)
+                parts.append(write_16s(topic_id) + text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partition_metadata)
             if n < 127:
-                add(write_iB(num_partitions, n + 1))
+                parts.append(write_iB(num_partitions, n + 1))
             else:
-                add(write_i(num_partitions) + uvarint(n + 1))
+                parts.append(write_i(num_partitions) + uvarint(n + 1))
             for partition, racks, partition_metadata_unknown_tags in partition_metadata:
                 n = len(racks)
                 if n < 127:
-                    add(write_iB(partition, n + 1))
+                    parts.append(write_iB(partition, n + 1))
                 else:
-                    add(write_i(partition) + uvarint(n + 1))
+                    parts.append(write_i(partition) + uvarint(n + 1))
                 for text in racks:
                     body = text.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.partition_metadata.racks"))
-                    add(body)
-                add(tag_section(partition_metadata_unknown_tags) if partition_metadata_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.partition_metadata.racks"))
+                    parts.append(body)
+                parts.append(tag_section(partition_metadata_unknown_tags) if partition_metadata_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2013,17 +1996,16 @@ def _decode_consumer_group_member_metadata_key_0(buffer: Buffer, view: memoryvie
 def _encode_consumer_group_member_metadata_key_0(message: ConsumerGroupMemberMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2219,7 +2201,8 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
         if t:
             classic_member_metadata, tags, p = _read_consumer_group_member_metadata_value_tags(buffer, view, p, end, t)
         else:
-            classic_member_metadata, tags = None, ()
+            classic_member_metadata = None
+            tags = ()
         if p != end:
             raise not_at_end("ConsumerGroupMemberMetadataValue", p, end)
         return new(ConsumerGroupMemberMetadataValue, (
@@ -2235,27 +2218,26 @@ def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: An
     known: list[tuple[int, bytes]] = []
     if classic_member_metadata is not None:
         parts: list[Part] = []
-        add = parts.append
         if classic_member_metadata is None:
-            add(b"\xff")
+            parts.append(b"\xff")
         else:
-            add(write_b(1))
+            parts.append(write_b(1))
             session_timeout_ms, supported_protocols, classic_member_metadata_unknown_tags = classic_member_metadata
             n = len(supported_protocols)
             if n < 127:
-                add(write_iB(session_timeout_ms, n + 1))
+                parts.append(write_iB(session_timeout_ms, n + 1))
             else:
-                add(write_i(session_timeout_ms) + uvarint(n + 1))
+                parts.append(write_i(session_timeout_ms) + uvarint(n + 1))
             for name, metadata, supported_protocols_unknown_tags in supported_protocols:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "classic_member_metadata.supported_protocols.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "classic_member_metadata.supported_protocols.name"))
+                parts.append(body)
                 n = len(metadata)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(metadata)
-                add(tag_section(supported_protocols_unknown_tags) if supported_protocols_unknown_tags else b"\0")
-            add(tag_section(classic_member_metadata_unknown_tags) if classic_member_metadata_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(metadata)
+                parts.append(tag_section(supported_protocols_unknown_tags) if supported_protocols_unknown_tags else b"\0")
+            parts.append(tag_section(classic_member_metadata_unknown_tags) if classic_member_metadata_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2263,62 +2245,61 @@ def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: An
 def _encode_consumer_group_member_metadata_value_0(message: ConsumerGroupMemberMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             instance_id, rack_id, client_id, client_host, subscribed_topic_names, subscribed_topic_regex,
             rebalance_timeout_ms, server_assignor, classic_member_metadata, unknown_tags,
         ) = message
         if instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "instance_id"))
+            parts.append(body)
         if rack_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+            parts.append(body)
         body = client_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_id"))
+        parts.append(body)
         body = client_host.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_host"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_host"))
+        parts.append(body)
         n = len(subscribed_topic_names)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in subscribed_topic_names:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
+            parts.append(body)
         if subscribed_topic_regex is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = subscribed_topic_regex.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_regex"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_regex"))
+            parts.append(body)
         if server_assignor is None:
-            add(write_ix(rebalance_timeout_ms))
+            parts.append(write_ix(rebalance_timeout_ms))
         else:
             body = server_assignor.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(rebalance_timeout_ms, n + 1))
+                parts.append(write_iB(rebalance_timeout_ms, n + 1))
             else:
-                add(write_i(rebalance_timeout_ms) + text_length(n, "server_assignor"))
-            add(body)
+                parts.append(write_i(rebalance_timeout_ms) + text_length(n, "server_assignor"))
+            parts.append(body)
         if unknown_tags or classic_member_metadata is not None:
-            add(_write_consumer_group_member_metadata_value_tags(classic_member_metadata, unknown_tags))
+            parts.append(_write_consumer_group_member_metadata_value_tags(classic_member_metadata, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2347,13 +2328,12 @@ def _decode_consumer_group_target_assignment_metadata_key_0(buffer: Buffer, view
 def _encode_consumer_group_target_assignment_metadata_key_0(message: ConsumerGroupTargetAssignmentMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2393,7 +2373,8 @@ def _decode_consumer_group_target_assignment_metadata_value_0(buffer: Buffer, vi
             assignment_timestamp, tags, p,
         ) = _read_consumer_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
     else:
-        assignment_timestamp, tags = 0, ()
+        assignment_timestamp = 0
+        tags = ()
     if p != end:
         raise not_at_end("ConsumerGroupTargetAssignmentMetadataValue", p, end)
     return new(ConsumerGroupTargetAssignmentMetadataValue, (assignment_epoch, assignment_timestamp, tags))
@@ -2406,8 +2387,7 @@ def _write_consumer_group_target_assignment_metadata_value_tags(
     known: list[tuple[int, bytes]] = []
     if assignment_timestamp != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_q(assignment_timestamp))
+        parts.append(write_q(assignment_timestamp))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2415,15 +2395,14 @@ def _write_consumer_group_target_assignment_metadata_value_tags(
 def _encode_consumer_group_target_assignment_metadata_value_0(message: ConsumerGroupTargetAssignmentMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         assignment_epoch, assignment_timestamp, unknown_tags = message
         if unknown_tags or assignment_timestamp != 0:
-            add(write_i(
+            parts.append(write_i(
                 assignment_epoch,
             ) + _write_consumer_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
         else:
-            add(write_ix(assignment_epoch))
+            parts.append(write_ix(assignment_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2459,17 +2438,16 @@ def _decode_consumer_group_target_assignment_member_key_0(buffer: Buffer, view: 
 def _encode_consumer_group_target_assignment_member_key_0(message: ConsumerGroupTargetAssignmentMemberKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2520,22 +2498,21 @@ def _decode_consumer_group_target_assignment_member_value_0(buffer: Buffer, view
 def _encode_consumer_group_target_assignment_member_value_0(message: ConsumerGroupTargetAssignmentMemberValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topic_partitions, unknown_tags = message
         n = len(topic_partitions)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_partitions.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
+            parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2571,17 +2548,16 @@ def _decode_consumer_group_current_member_assignment_key_0(buffer: Buffer, view:
 def _encode_consumer_group_current_member_assignment_key_0(message: ConsumerGroupCurrentMemberAssignmentKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2676,7 +2652,8 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
         if t:
             assignment_epochs, tags, p = _read_topic_partitions_tags(buffer, view, p, end, t)
         else:
-            assignment_epochs, tags = None, ()
+            assignment_epochs = None
+            tags = ()
         assigned_partitions.append(new(TopicPartitions, (topic_id, partitions, assignment_epochs, tags)))
     if p >= end:
         raise cut("", "partitions_pending_revocation:1", p, end)
@@ -2706,7 +2683,8 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
                 partitions_pending_revocation_assignment_epochs, tags, p,
             ) = _read_topic_partitions_tags_2(buffer, view, p, end, t)
         else:
-            partitions_pending_revocation_assignment_epochs, tags = None, ()
+            partitions_pending_revocation_assignment_epochs = None
+            tags = ()
         partitions_pending_revocation.append(new(TopicPartitions, (
             partitions_pending_revocation_topic_id, partitions_pending_revocation_partitions,
             partitions_pending_revocation_assignment_epochs, tags,
@@ -2730,13 +2708,12 @@ def _write_topic_partitions_tags(assignment_epochs: Any, unknown_tags: UnknownTa
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2746,13 +2723,12 @@ def _write_topic_partitions_tags_2(assignment_epochs: Any, unknown_tags: Unknown
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2760,7 +2736,6 @@ def _write_topic_partitions_tags_2(assignment_epochs: Any, unknown_tags: Unknown
 def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGroupCurrentMemberAssignmentValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             member_epoch, previous_member_epoch, state, assigned_partitions, partitions_pending_revocation,
@@ -2768,24 +2743,24 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
         ) = message
         n = len(assigned_partitions)
         if n < 127:
-            add(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
+            parts.append(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
         else:
-            add(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
+            parts.append(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
         for topic_id, partitions, assignment_epochs, assigned_partitions_unknown_tags in assigned_partitions:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "assigned_partitions.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
             if assigned_partitions_unknown_tags or assignment_epochs is not None:
-                add(_write_topic_partitions_tags(assignment_epochs, assigned_partitions_unknown_tags))
+                parts.append(_write_topic_partitions_tags(assignment_epochs, assigned_partitions_unknown_tags))
             else:
-                add(b"\0")
+                parts.append(b"\0")
         n = len(partitions_pending_revocation)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             partitions_pending_revocation_topic_id, partitions_pending_revocation_partitions,
             partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags,
@@ -2794,18 +2769,18 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
                 raise wrong_size(partitions_pending_revocation_topic_id, "partitions_pending_revocation.topic_id")
             n = len(partitions_pending_revocation_partitions)
             if n < 127:
-                add(write_16sB(partitions_pending_revocation_topic_id, n + 1))
+                parts.append(write_16sB(partitions_pending_revocation_topic_id, n + 1))
             else:
-                add(write_16s(partitions_pending_revocation_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions_pending_revocation_partitions))
+                parts.append(write_16s(partitions_pending_revocation_topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions_pending_revocation_partitions))
             if (
                 partitions_pending_revocation_unknown_tags
                 or partitions_pending_revocation_assignment_epochs is not None
             ):
-                add(_write_topic_partitions_tags_2(partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags))
+                parts.append(_write_topic_partitions_tags_2(partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags))
             else:
-                add(b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2841,17 +2816,16 @@ def _decode_share_group_member_metadata_key_0(buffer: Buffer, view: memoryview, 
 def _encode_share_group_member_metadata_key_0(message: ShareGroupMemberMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2934,32 +2908,31 @@ def _decode_share_group_member_metadata_value_0(buffer: Buffer, view: memoryview
 def _encode_share_group_member_metadata_value_0(message: ShareGroupMemberMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         rack_id, client_id, client_host, subscribed_topic_names, unknown_tags = message
         if rack_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+            parts.append(body)
         body = client_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_id"))
+        parts.append(body)
         body = client_host.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_host"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_host"))
+        parts.append(body)
         n = len(subscribed_topic_names)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in subscribed_topic_names:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subscribed_topic_names"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2988,13 +2961,12 @@ def _decode_share_group_metadata_key_0(buffer: Buffer, view: memoryview, p: int,
 def _encode_share_group_metadata_key_0(message: ShareGroupMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3018,13 +2990,12 @@ def _decode_share_group_metadata_value_0(buffer: Buffer, view: memoryview, p: in
 def _encode_share_group_metadata_value_0(message: ShareGroupMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         epoch, metadata_hash, unknown_tags = message
         if unknown_tags:
-            add(write_iq(epoch, metadata_hash) + tag_section(unknown_tags))
+            parts.append(write_iq(epoch, metadata_hash) + tag_section(unknown_tags))
         else:
-            add(write_iqx(epoch, metadata_hash))
+            parts.append(write_iqx(epoch, metadata_hash))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3053,13 +3024,12 @@ def _decode_share_group_target_assignment_metadata_key_0(buffer: Buffer, view: m
 def _encode_share_group_target_assignment_metadata_key_0(message: ShareGroupTargetAssignmentMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3099,7 +3069,8 @@ def _decode_share_group_target_assignment_metadata_value_0(buffer: Buffer, view:
             assignment_timestamp, tags, p,
         ) = _read_share_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
     else:
-        assignment_timestamp, tags = 0, ()
+        assignment_timestamp = 0
+        tags = ()
     if p != end:
         raise not_at_end("ShareGroupTargetAssignmentMetadataValue", p, end)
     return new(ShareGroupTargetAssignmentMetadataValue, (assignment_epoch, assignment_timestamp, tags))
@@ -3112,8 +3083,7 @@ def _write_share_group_target_assignment_metadata_value_tags(
     known: list[tuple[int, bytes]] = []
     if assignment_timestamp != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_q(assignment_timestamp))
+        parts.append(write_q(assignment_timestamp))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3121,15 +3091,14 @@ def _write_share_group_target_assignment_metadata_value_tags(
 def _encode_share_group_target_assignment_metadata_value_0(message: ShareGroupTargetAssignmentMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         assignment_epoch, assignment_timestamp, unknown_tags = message
         if unknown_tags or assignment_timestamp != 0:
-            add(write_i(
+            parts.append(write_i(
                 assignment_epoch,
             ) + _write_share_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
         else:
-            add(write_ix(assignment_epoch))
+            parts.append(write_ix(assignment_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3165,17 +3134,16 @@ def _decode_share_group_target_assignment_member_key_0(buffer: Buffer, view: mem
 def _encode_share_group_target_assignment_member_key_0(message: ShareGroupTargetAssignmentMemberKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3226,22 +3194,21 @@ def _decode_share_group_target_assignment_member_value_0(buffer: Buffer, view: m
 def _encode_share_group_target_assignment_member_value_0(message: ShareGroupTargetAssignmentMemberValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topic_partitions, unknown_tags = message
         n = len(topic_partitions)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_partitions.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            add(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
+            parts.append(tag_section(topic_partitions_unknown_tags) if topic_partitions_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3277,17 +3244,16 @@ def _decode_share_group_current_member_assignment_key_0(buffer: Buffer, view: me
 def _encode_share_group_current_member_assignment_key_0(message: ShareGroupCurrentMemberAssignmentKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3342,25 +3308,24 @@ def _decode_share_group_current_member_assignment_value_0(buffer: Buffer, view: 
 def _encode_share_group_current_member_assignment_value_0(message: ShareGroupCurrentMemberAssignmentValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         member_epoch, previous_member_epoch, state, assigned_partitions, unknown_tags = message
         n = len(assigned_partitions)
         if n < 127:
-            add(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
+            parts.append(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
         else:
-            add(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
+            parts.append(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
         for topic_id, partitions, assigned_partitions_unknown_tags in assigned_partitions:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "assigned_partitions.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            add(tag_section(assigned_partitions_unknown_tags) if assigned_partitions_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
+            parts.append(tag_section(assigned_partitions_unknown_tags) if assigned_partitions_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3389,13 +3354,12 @@ def _decode_share_group_state_partition_metadata_key_0(buffer: Buffer, view: mem
 def _encode_share_group_state_partition_metadata_key_0(message: ShareGroupStatePartitionMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3526,27 +3490,26 @@ def _decode_share_group_state_partition_metadata_value_0(buffer: Buffer, view: m
 def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStatePartitionMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         initializing_topics, initialized_topics, deleting_topics, unknown_tags = message
         n = len(initializing_topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, topic_name, partitions, initializing_topics_unknown_tags in initializing_topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "initializing_topics.topic_id")
             body = topic_name.encode()
             n = len(body)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + text_length(n, "initializing_topics.topic_name"))
-            add(body)
+                parts.append(write_16s(topic_id) + text_length(n, "initializing_topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            add(tag_section(initializing_topics_unknown_tags) if initializing_topics_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
+            parts.append(tag_section(initializing_topics_unknown_tags) if initializing_topics_unknown_tags else b"\0")
         n = len(initialized_topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             initialized_topics_topic_id, initialized_topics_topic_name, initialized_topics_partitions,
             initialized_topics_unknown_tags,
@@ -3556,28 +3519,28 @@ def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStat
             body = initialized_topics_topic_name.encode()
             n = len(body)
             if n < 127:
-                add(write_16sB(initialized_topics_topic_id, n + 1))
+                parts.append(write_16sB(initialized_topics_topic_id, n + 1))
             else:
-                add(write_16s(initialized_topics_topic_id) + text_length(n, "initialized_topics.topic_name"))
-            add(body)
+                parts.append(write_16s(initialized_topics_topic_id) + text_length(n, "initialized_topics.topic_name"))
+            parts.append(body)
             n = len(initialized_topics_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*initialized_topics_partitions))
-            add(tag_section(initialized_topics_unknown_tags) if initialized_topics_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*initialized_topics_partitions))
+            parts.append(tag_section(initialized_topics_unknown_tags) if initialized_topics_unknown_tags else b"\0")
         n = len(deleting_topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for deleting_topics_topic_id, deleting_topics_topic_name, deleting_topics_unknown_tags in deleting_topics:
             if len(deleting_topics_topic_id) != 16:
                 raise wrong_size(deleting_topics_topic_id, "deleting_topics.topic_id")
             body = deleting_topics_topic_name.encode()
             n = len(body)
             if n < 127:
-                add(write_16sB(deleting_topics_topic_id, n + 1))
+                parts.append(write_16sB(deleting_topics_topic_id, n + 1))
             else:
-                add(write_16s(deleting_topics_topic_id) + text_length(n, "deleting_topics.topic_name"))
-            add(body)
-            add(tag_section(deleting_topics_unknown_tags) if deleting_topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_16s(deleting_topics_topic_id) + text_length(n, "deleting_topics.topic_name"))
+            parts.append(body)
+            parts.append(tag_section(deleting_topics_unknown_tags) if deleting_topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3613,17 +3576,16 @@ def _decode_consumer_group_regular_expression_key_0(buffer: Buffer, view: memory
 def _encode_consumer_group_regular_expression_key_0(message: ConsumerGroupRegularExpressionKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, regular_expression = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = regular_expression.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3673,20 +3635,19 @@ def _decode_consumer_group_regular_expression_value_0(buffer: Buffer, view: memo
 def _encode_consumer_group_regular_expression_value_0(message: ConsumerGroupRegularExpressionValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topics, version, timestamp, unknown_tags = message
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in topics:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics"))
+            parts.append(body)
         if unknown_tags:
-            add(write_qq(version, timestamp) + tag_section(unknown_tags))
+            parts.append(write_qq(version, timestamp) + tag_section(unknown_tags))
         else:
-            add(write_qqx(version, timestamp))
+            parts.append(write_qqx(version, timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3715,13 +3676,12 @@ def _decode_streams_group_metadata_key_0(buffer: Buffer, view: memoryview, p: in
 def _encode_streams_group_metadata_key_0(message: StreamsGroupMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3806,7 +3766,9 @@ def _decode_streams_group_metadata_value_0(buffer: Buffer, view: memoryview, p: 
             validated_topology_epoch, last_assignment_configs, tags, p,
         ) = _read_streams_group_metadata_value_tags(buffer, view, p, end, t)
     else:
-        validated_topology_epoch, last_assignment_configs, tags = -1, None, ()
+        validated_topology_epoch = -1
+        last_assignment_configs = None
+        tags = ()
     if p != end:
         raise not_at_end("StreamsGroupMetadataValue", p, end)
     return new(StreamsGroupMetadataValue, (
@@ -3821,27 +3783,25 @@ def _write_streams_group_metadata_value_tags(
     known: list[tuple[int, bytes]] = []
     if validated_topology_epoch != -1:
         parts: list[Part] = []
-        add = parts.append
-        add(write_i(validated_topology_epoch))
+        parts.append(write_i(validated_topology_epoch))
         known.append((0, b"".join(parts)))
     if last_assignment_configs is not None:
         parts = []
-        add = parts.append
         if last_assignment_configs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(last_assignment_configs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for key, value, last_assignment_configs_unknown_tags in last_assignment_configs:
                 body = key.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.key"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.key"))
+                parts.append(body)
                 body = value.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.value"))
-                add(body)
-                add(tag_section(last_assignment_configs_unknown_tags) if last_assignment_configs_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.value"))
+                parts.append(body)
+                parts.append(tag_section(last_assignment_configs_unknown_tags) if last_assignment_configs_unknown_tags else b"\0")
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3849,15 +3809,14 @@ def _write_streams_group_metadata_value_tags(
 def _encode_streams_group_metadata_value_0(message: StreamsGroupMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         epoch, metadata_hash, validated_topology_epoch, last_assignment_configs, unknown_tags = message
         if unknown_tags or validated_topology_epoch != -1 or last_assignment_configs is not None:
-            add(write_iq(
+            parts.append(write_iq(
                 epoch, metadata_hash,
             ) + _write_streams_group_metadata_value_tags(validated_topology_epoch, last_assignment_configs, unknown_tags))
         else:
-            add(write_iqx(epoch, metadata_hash))
+            parts.append(write_iqx(epoch, metadata_hash))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3893,17 +3852,16 @@ def _decode_streams_group_member_metadata_key_0(buffer: Buffer, view: memoryview
 def _encode_streams_group_member_metadata_key_0(message: StreamsGroupMemberMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4050,67 +4008,66 @@ def _decode_streams_group_member_metadata_value_0(buffer: Buffer, view: memoryvi
 def _encode_streams_group_member_metadata_value_0(message: StreamsGroupMemberMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             instance_id, rack_id, client_id, client_host, rebalance_timeout_ms, topology_epoch, process_id,
             user_endpoint, client_tags, unknown_tags,
         ) = message
         if instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "instance_id"))
+            parts.append(body)
         if rack_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+            parts.append(body)
         body = client_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_id"))
+        parts.append(body)
         body = client_host.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_host"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_host"))
+        parts.append(body)
         body = process_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iiB(rebalance_timeout_ms, topology_epoch, n + 1))
+            parts.append(write_iiB(rebalance_timeout_ms, topology_epoch, n + 1))
         else:
-            add(write_ii(rebalance_timeout_ms, topology_epoch) + text_length(n, "process_id"))
-        add(body)
+            parts.append(write_ii(rebalance_timeout_ms, topology_epoch) + text_length(n, "process_id"))
+        parts.append(body)
         if user_endpoint is None:
-            add(b"\xff")
+            parts.append(b"\xff")
         else:
-            add(write_b(1))
+            parts.append(write_b(1))
             host, port, user_endpoint_unknown_tags = user_endpoint
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "user_endpoint.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "user_endpoint.host"))
+            parts.append(body)
             if user_endpoint_unknown_tags:
-                add(write_H(port) + tag_section(user_endpoint_unknown_tags))
+                parts.append(write_H(port) + tag_section(user_endpoint_unknown_tags))
             else:
-                add(write_Hx(port))
+                parts.append(write_Hx(port))
         n = len(client_tags)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for key, value, client_tags_unknown_tags in client_tags:
             body = key.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.key"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.key"))
+            parts.append(body)
             body = value.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.value"))
-            add(body)
-            add(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.value"))
+            parts.append(body)
+            parts.append(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4139,13 +4096,12 @@ def _decode_streams_group_target_assignment_metadata_key_0(buffer: Buffer, view:
 def _encode_streams_group_target_assignment_metadata_key_0(message: StreamsGroupTargetAssignmentMetadataKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4185,7 +4141,8 @@ def _decode_streams_group_target_assignment_metadata_value_0(buffer: Buffer, vie
             assignment_timestamp, tags, p,
         ) = _read_streams_group_target_assignment_metadata_value_tags(buffer, view, p, end, t)
     else:
-        assignment_timestamp, tags = 0, ()
+        assignment_timestamp = 0
+        tags = ()
     if p != end:
         raise not_at_end("StreamsGroupTargetAssignmentMetadataValue", p, end)
     return new(StreamsGroupTargetAssignmentMetadataValue, (assignment_epoch, assignment_timestamp, tags))
@@ -4198,8 +4155,7 @@ def _write_streams_group_target_assignment_metadata_value_tags(
     known: list[tuple[int, bytes]] = []
     if assignment_timestamp != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_q(assignment_timestamp))
+        parts.append(write_q(assignment_timestamp))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -4207,15 +4163,14 @@ def _write_streams_group_target_assignment_metadata_value_tags(
 def _encode_streams_group_target_assignment_metadata_value_0(message: StreamsGroupTargetAssignmentMetadataValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         assignment_epoch, assignment_timestamp, unknown_tags = message
         if unknown_tags or assignment_timestamp != 0:
-            add(write_i(
+            parts.append(write_i(
                 assignment_epoch,
             ) + _write_streams_group_target_assignment_metadata_value_tags(assignment_timestamp, unknown_tags))
         else:
-            add(write_ix(assignment_epoch))
+            parts.append(write_ix(assignment_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4251,17 +4206,16 @@ def _decode_streams_group_target_assignment_member_key_0(buffer: Buffer, view: m
 def _encode_streams_group_target_assignment_member_key_0(message: StreamsGroupTargetAssignmentMemberKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4396,43 +4350,42 @@ def _decode_streams_group_target_assignment_member_value_0(buffer: Buffer, view:
 def _encode_streams_group_target_assignment_member_value_0(message: StreamsGroupTargetAssignmentMemberValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         active_tasks, standby_tasks, warmup_tasks, unknown_tags = message
         n = len(active_tasks)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for subtopology_id, partitions, active_tasks_unknown_tags in active_tasks:
             body = subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*partitions))
-            add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
+            parts.append(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
         n = len(standby_tasks)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
             body = standby_tasks_subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
+            parts.append(body)
             n = len(standby_tasks_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*standby_tasks_partitions))
-            add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*standby_tasks_partitions))
+            parts.append(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
         n = len(warmup_tasks)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
             body = warmup_tasks_subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
+            parts.append(body)
             n = len(warmup_tasks_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*warmup_tasks_partitions))
-            add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*warmup_tasks_partitions))
+            parts.append(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4468,17 +4421,16 @@ def _decode_streams_group_current_member_assignment_key_0(buffer: Buffer, view: 
 def _encode_streams_group_current_member_assignment_key_0(message: StreamsGroupCurrentMemberAssignmentKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4705,7 +4657,8 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags(buffer, view, p, end, t)
             else:
-                assignment_epochs, tags = None, ()
+                assignment_epochs = None
+                tags = ()
             active_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 subtopology_id, partitions, assignment_epochs, tags,
             )))
@@ -4746,7 +4699,8 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     standby_tasks_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_2(buffer, view, p, end, t)
             else:
-                standby_tasks_assignment_epochs, tags = None, ()
+                standby_tasks_assignment_epochs = None
+                tags = ()
             standby_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs, tags,
             )))
@@ -4787,7 +4741,8 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     warmup_tasks_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_3(buffer, view, p, end, t)
             else:
-                warmup_tasks_assignment_epochs, tags = None, ()
+                warmup_tasks_assignment_epochs = None
+                tags = ()
             warmup_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs, tags,
             )))
@@ -4828,7 +4783,8 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     active_tasks_pending_revocation_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_4(buffer, view, p, end, t)
             else:
-                active_tasks_pending_revocation_assignment_epochs, tags = None, ()
+                active_tasks_pending_revocation_assignment_epochs = None
+                tags = ()
             active_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 active_tasks_pending_revocation_subtopology_id, active_tasks_pending_revocation_partitions,
                 active_tasks_pending_revocation_assignment_epochs, tags,
@@ -4870,7 +4826,8 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     standby_tasks_pending_revocation_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_5(buffer, view, p, end, t)
             else:
-                standby_tasks_pending_revocation_assignment_epochs, tags = None, ()
+                standby_tasks_pending_revocation_assignment_epochs = None
+                tags = ()
             standby_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 standby_tasks_pending_revocation_subtopology_id, standby_tasks_pending_revocation_partitions,
                 standby_tasks_pending_revocation_assignment_epochs, tags,
@@ -4912,7 +4869,8 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     warmup_tasks_pending_revocation_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_6(buffer, view, p, end, t)
             else:
-                warmup_tasks_pending_revocation_assignment_epochs, tags = None, ()
+                warmup_tasks_pending_revocation_assignment_epochs = None
+                tags = ()
             warmup_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 warmup_tasks_pending_revocation_subtopology_id, warmup_tasks_pending_revocation_partitions,
                 warmup_tasks_pending_revocation_assignment_epochs, tags,
@@ -4941,13 +4899,12 @@ def _write_streams_group_current_member_assignment_task_ids_tags(
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -4959,13 +4916,12 @@ def _write_streams_group_current_member_assignment_task_ids_tags_2(
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -4977,13 +4933,12 @@ def _write_streams_group_current_member_assignment_task_ids_tags_3(
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -4995,13 +4950,12 @@ def _write_streams_group_current_member_assignment_task_ids_tags_4(
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -5013,13 +4967,12 @@ def _write_streams_group_current_member_assignment_task_ids_tags_5(
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -5031,13 +4984,12 @@ def _write_streams_group_current_member_assignment_task_ids_tags_6(
     known: list[tuple[int, bytes]] = []
     if assignment_epochs is not None:
         parts: list[Part] = []
-        add = parts.append
         if assignment_epochs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(assignment_epochs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*assignment_epochs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*assignment_epochs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -5045,7 +4997,6 @@ def _write_streams_group_current_member_assignment_task_ids_tags_6(
 def _encode_streams_group_current_member_assignment_value_0(message: StreamsGroupCurrentMemberAssignmentValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             member_epoch, previous_member_epoch, state, active_tasks, standby_tasks, warmup_tasks,
@@ -5054,116 +5005,116 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
         ) = message
         n = len(active_tasks)
         if n < 127:
-            add(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
+            parts.append(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
         else:
-            add(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
+            parts.append(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
         for subtopology_id, partitions, assignment_epochs, active_tasks_unknown_tags in active_tasks:
             body = subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*partitions))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*partitions))
             if active_tasks_unknown_tags or assignment_epochs is not None:
-                add(_write_streams_group_current_member_assignment_task_ids_tags(assignment_epochs, active_tasks_unknown_tags))
+                parts.append(_write_streams_group_current_member_assignment_task_ids_tags(assignment_epochs, active_tasks_unknown_tags))
             else:
-                add(b"\0")
+                parts.append(b"\0")
         n = len(standby_tasks)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs,
             standby_tasks_unknown_tags,
         ) in standby_tasks:
             body = standby_tasks_subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
+            parts.append(body)
             n = len(standby_tasks_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*standby_tasks_partitions))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*standby_tasks_partitions))
             if standby_tasks_unknown_tags or standby_tasks_assignment_epochs is not None:
-                add(_write_streams_group_current_member_assignment_task_ids_tags_2(standby_tasks_assignment_epochs, standby_tasks_unknown_tags))
+                parts.append(_write_streams_group_current_member_assignment_task_ids_tags_2(standby_tasks_assignment_epochs, standby_tasks_unknown_tags))
             else:
-                add(b"\0")
+                parts.append(b"\0")
         n = len(warmup_tasks)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs,
             warmup_tasks_unknown_tags,
         ) in warmup_tasks:
             body = warmup_tasks_subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
+            parts.append(body)
             n = len(warmup_tasks_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*warmup_tasks_partitions))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*warmup_tasks_partitions))
             if warmup_tasks_unknown_tags or warmup_tasks_assignment_epochs is not None:
-                add(_write_streams_group_current_member_assignment_task_ids_tags_3(warmup_tasks_assignment_epochs, warmup_tasks_unknown_tags))
+                parts.append(_write_streams_group_current_member_assignment_task_ids_tags_3(warmup_tasks_assignment_epochs, warmup_tasks_unknown_tags))
             else:
-                add(b"\0")
+                parts.append(b"\0")
         n = len(active_tasks_pending_revocation)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             active_tasks_pending_revocation_subtopology_id, active_tasks_pending_revocation_partitions,
             active_tasks_pending_revocation_assignment_epochs, active_tasks_pending_revocation_unknown_tags,
         ) in active_tasks_pending_revocation:
             body = active_tasks_pending_revocation_subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks_pending_revocation.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks_pending_revocation.subtopology_id"))
+            parts.append(body)
             n = len(active_tasks_pending_revocation_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*active_tasks_pending_revocation_partitions))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*active_tasks_pending_revocation_partitions))
             if (
                 active_tasks_pending_revocation_unknown_tags
                 or active_tasks_pending_revocation_assignment_epochs is not None
             ):
-                add(_write_streams_group_current_member_assignment_task_ids_tags_4(active_tasks_pending_revocation_assignment_epochs, active_tasks_pending_revocation_unknown_tags))
+                parts.append(_write_streams_group_current_member_assignment_task_ids_tags_4(active_tasks_pending_revocation_assignment_epochs, active_tasks_pending_revocation_unknown_tags))
             else:
-                add(b"\0")
+                parts.append(b"\0")
         n = len(standby_tasks_pending_revocation)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             standby_tasks_pending_revocation_subtopology_id, standby_tasks_pending_revocation_partitions,
             standby_tasks_pending_revocation_assignment_epochs, standby_tasks_pending_revocation_unknown_tags,
         ) in standby_tasks_pending_revocation:
             body = standby_tasks_pending_revocation_subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks_pending_revocation.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks_pending_revocation.subtopology_id"))
+            parts.append(body)
             n = len(standby_tasks_pending_revocation_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*standby_tasks_pending_revocation_partitions))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*standby_tasks_pending_revocation_partitions))
             if (
                 standby_tasks_pending_revocation_unknown_tags
                 or standby_tasks_pending_revocation_assignment_epochs is not None
             ):
-                add(_write_streams_group_current_member_assignment_task_ids_tags_5(standby_tasks_pending_revocation_assignment_epochs, standby_tasks_pending_revocation_unknown_tags))
+                parts.append(_write_streams_group_current_member_assignment_task_ids_tags_5(standby_tasks_pending_revocation_assignment_epochs, standby_tasks_pending_revocation_unknown_tags))
             else:
-                add(b"\0")
+                parts.append(b"\0")
         n = len(warmup_tasks_pending_revocation)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             warmup_tasks_pending_revocation_subtopology_id, warmup_tasks_pending_revocation_partitions,
             warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags,
         ) in warmup_tasks_pending_revocation:
             body = warmup_tasks_pending_revocation_subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks_pending_revocation.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks_pending_revocation.subtopology_id"))
+            parts.append(body)
             n = len(warmup_tasks_pending_revocation_partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*warmup_tasks_pending_revocation_partitions))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*warmup_tasks_pending_revocation_partitions))
             if (
                 warmup_tasks_pending_revocation_unknown_tags
                 or warmup_tasks_pending_revocation_assignment_epochs is not None
             ):
-                add(_write_streams_group_current_member_assignment_task_ids_tags_6(warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags))
+                parts.append(_write_streams_group_current_member_assignment_task_ids_tags_6(warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags))
             else:
-                add(b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -5192,13 +5143,12 @@ def _decode_streams_group_topology_key_0(buffer: Buffer, view: memoryview, p: in
 def _encode_streams_group_topology_key_0(message: StreamsGroupTopologyKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (group_id,) = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -5524,70 +5474,69 @@ def _decode_streams_group_topology_value_0(buffer: Buffer, view: memoryview, p: 
 def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         epoch, subtopologies, unknown_tags = message
         n = len(subtopologies)
         if n < 127:
-            add(write_iB(epoch, n + 1))
+            parts.append(write_iB(epoch, n + 1))
         else:
-            add(write_i(epoch) + uvarint(n + 1))
+            parts.append(write_i(epoch) + uvarint(n + 1))
         for (
             subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
             repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
         ) in subtopologies:
             body = subtopology_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.subtopology_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.subtopology_id"))
+            parts.append(body)
             n = len(source_topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for text in source_topics:
                 body = text.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.source_topics"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.source_topics"))
+                parts.append(body)
             n = len(source_topic_regex)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for text in source_topic_regex:
                 body = text.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.source_topic_regex"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.source_topic_regex"))
+                parts.append(body)
             n = len(state_changelog_topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
             ) in state_changelog_topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.name"))
+                parts.append(body)
                 n = len(topic_configs)
                 if n < 127:
-                    add(write_ihB(partitions, replication_factor, n + 1))
+                    parts.append(write_ihB(partitions, replication_factor, n + 1))
                 else:
-                    add(write_ih(partitions, replication_factor) + uvarint(n + 1))
+                    parts.append(write_ih(partitions, replication_factor) + uvarint(n + 1))
                 for key, value, topic_configs_unknown_tags in topic_configs:
                     body = key.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.topic_configs.key"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.topic_configs.key"))
+                    parts.append(body)
                     body = value.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.topic_configs.value"))
-                    add(body)
-                    add(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
-                add(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.topic_configs.value"))
+                    parts.append(body)
+                    parts.append(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
+                parts.append(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
             n = len(repartition_sink_topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for text in repartition_sink_topics:
                 body = text.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_sink_topics"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_sink_topics"))
+                parts.append(body)
             n = len(repartition_source_topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 repartition_source_topics_name, repartition_source_topics_partitions,
                 repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
@@ -5595,15 +5544,15 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
             ) in repartition_source_topics:
                 body = repartition_source_topics_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.name"))
+                parts.append(body)
                 n = len(repartition_source_topics_topic_configs)
                 if n < 127:
-                    add(write_ihB(
+                    parts.append(write_ihB(
                         repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1,
                     ))
                 else:
-                    add(write_ih(
+                    parts.append(write_ih(
                         repartition_source_topics_partitions, repartition_source_topics_replication_factor,
                     ) + uvarint(n + 1))
                 for (
@@ -5611,32 +5560,32 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 ) in repartition_source_topics_topic_configs:
                     body = topic_configs_key.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.topic_configs.key"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.topic_configs.key"))
+                    parts.append(body)
                     body = topic_configs_value.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.topic_configs.value"))
-                    add(body)
-                    add(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
-                add(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.topic_configs.value"))
+                    parts.append(body)
+                    parts.append(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
+                parts.append(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
             n = len(copartition_groups)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 copartition_groups_source_topics, copartition_groups_source_topic_regex,
                 copartition_groups_repartition_source_topics, copartition_groups_unknown_tags,
             ) in copartition_groups:
                 n = len(copartition_groups_source_topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int16s[n](*copartition_groups_source_topics))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int16s[n](*copartition_groups_source_topics))
                 n = len(copartition_groups_source_topic_regex)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int16s[n](*copartition_groups_source_topic_regex))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int16s[n](*copartition_groups_source_topic_regex))
                 n = len(copartition_groups_repartition_source_topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int16s[n](*copartition_groups_repartition_source_topics))
-                add(tag_section(copartition_groups_unknown_tags) if copartition_groups_unknown_tags else b"\0")
-            add(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int16s[n](*copartition_groups_repartition_source_topics))
+                parts.append(tag_section(copartition_groups_unknown_tags) if copartition_groups_unknown_tags else b"\0")
+            parts.append(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -61,18 +61,17 @@ def _decode_request_header_1(buffer: Buffer, view: memoryview, p: int, end: int)
 def _encode_request_header_1(message: RequestHeader) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         request_api_key, request_api_version, correlation_id, client_id, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         if client_id is None:
-            add(write_hhih(request_api_key, request_api_version, correlation_id, -1))
+            parts.append(write_hhih(request_api_key, request_api_version, correlation_id, -1))
         else:
             body = client_id.encode()
             n = len(body)
-            add(write_hhih(request_api_key, request_api_version, correlation_id, n))
-            add(body)
+            parts.append(write_hhih(request_api_key, request_api_version, correlation_id, n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -114,17 +113,16 @@ def _decode_request_header_2(buffer: Buffer, view: memoryview, p: int, end: int)
 def _encode_request_header_2(message: RequestHeader) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         request_api_key, request_api_version, correlation_id, client_id, unknown_tags = message
         if client_id is None:
-            add(write_hhih(request_api_key, request_api_version, correlation_id, -1))
+            parts.append(write_hhih(request_api_key, request_api_version, correlation_id, -1))
         else:
             body = client_id.encode()
             n = len(body)
-            add(write_hhih(request_api_key, request_api_version, correlation_id, n))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(write_hhih(request_api_key, request_api_version, correlation_id, n))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -144,12 +142,11 @@ def _decode_response_header_0(buffer: Buffer, view: memoryview, p: int, end: int
 def _encode_response_header_0(message: ResponseHeader) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         correlation_id, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
-        add(write_i(correlation_id))
+        parts.append(write_i(correlation_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -173,13 +170,12 @@ def _decode_response_header_1(buffer: Buffer, view: memoryview, p: int, end: int
 def _encode_response_header_1(message: ResponseHeader) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         correlation_id, unknown_tags = message
         if unknown_tags:
-            add(write_i(correlation_id) + tag_section(unknown_tags))
+            parts.append(write_i(correlation_id) + tag_section(unknown_tags))
         else:
-            add(write_ix(correlation_id))
+            parts.append(write_ix(correlation_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

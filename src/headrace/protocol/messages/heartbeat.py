@@ -78,7 +78,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Hea
 def _encode_request_0(message: HeartbeatRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, generation_id, member_id, group_instance_id, unknown_tags = message
         if group_instance_id is not None:
@@ -87,12 +86,12 @@ def _encode_request_0(message: HeartbeatRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 0-2")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id, n))
-        add(body)
+        parts.append(write_ih(generation_id, n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -141,26 +140,25 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Hea
 def _encode_request_3(message: HeartbeatRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, generation_id, member_id, group_instance_id, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id, n))
-        add(body)
+        parts.append(write_ih(generation_id, n))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -220,28 +218,27 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Hea
 def _encode_request_4(message: HeartbeatRequest) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, generation_id, member_id, group_instance_id, unknown_tags = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(generation_id, n + 1))
+            parts.append(write_iB(generation_id, n + 1))
         else:
-            add(write_i(generation_id) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_i(generation_id) + text_length(n, "member_id"))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -261,12 +258,11 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> He
 def _encode_response_0(message: HeartbeatResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
-        add(write_h(error_code))
+        parts.append(write_h(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -286,12 +282,11 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> He
 def _encode_response_1(message: HeartbeatResponse) -> list[Part]:
     """Versions 1-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-3")
-        add(write_ih(throttle_time_ms, error_code))
+        parts.append(write_ih(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -315,13 +310,12 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> He
 def _encode_response_4(message: HeartbeatResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, unknown_tags = message
         if unknown_tags:
-            add(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
+            parts.append(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
         else:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

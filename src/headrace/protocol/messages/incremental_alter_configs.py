@@ -150,37 +150,36 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Inc
 def _encode_request_0(message: IncrementalAlterConfigsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resources, validate_only, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(resources)
-        add(write_i(n))
+        parts.append(write_i(n))
         for resource_type, resource_name, configs, resources_unknown_tags in resources:
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "version 0")
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
             n = len(configs)
-            add(write_i(n))
+            parts.append(write_i(n))
             for name, config_operation, value, configs_unknown_tags in configs:
                 if configs_unknown_tags:
                     raise absent("resources.configs.unknown_tags", "version 0")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 if value is None:
-                    add(write_bh(config_operation, -1))
+                    parts.append(write_bh(config_operation, -1))
                 else:
                     body = value.encode()
                     n = len(body)
-                    add(write_bh(config_operation, n))
-                    add(body)
-        add(write_t(validate_only))
+                    parts.append(write_bh(config_operation, n))
+                    parts.append(body)
+        parts.append(write_t(validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -278,42 +277,41 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Inc
 def _encode_request_1(message: IncrementalAlterConfigsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resources, validate_only, unknown_tags = message
         n = len(resources)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for resource_type, resource_name, configs, resources_unknown_tags in resources:
             body = resource_name.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_type, n + 1))
+                parts.append(write_bB(resource_type, n + 1))
             else:
-                add(write_b(resource_type) + text_length(n, "resources.resource_name"))
-            add(body)
+                parts.append(write_b(resource_type) + text_length(n, "resources.resource_name"))
+            parts.append(body)
             n = len(configs)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, config_operation, value, configs_unknown_tags in configs:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.configs.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.configs.name"))
+                parts.append(body)
                 if value is None:
-                    add(write_bx(config_operation))
+                    parts.append(write_bx(config_operation))
                 else:
                     body = value.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_bB(config_operation, n + 1))
+                        parts.append(write_bB(config_operation, n + 1))
                     else:
-                        add(write_b(config_operation) + text_length(n, "resources.configs.value"))
-                    add(body)
-                add(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
-            add(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
+                        parts.append(write_b(config_operation) + text_length(n, "resources.configs.value"))
+                    parts.append(body)
+                parts.append(tag_section(configs_unknown_tags) if configs_unknown_tags else b"\0")
+            parts.append(tag_section(resources_unknown_tags) if resources_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_t(validate_only) + tag_section(unknown_tags))
+            parts.append(write_t(validate_only) + tag_section(unknown_tags))
         else:
-            add(write_tx(validate_only))
+            parts.append(write_tx(validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -368,27 +366,26 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> In
 def _encode_response_0(message: IncrementalAlterConfigsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, responses, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(responses)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for error_code, error_message, resource_type, resource_name, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "version 0")
             if error_message is None:
-                add(write_hh(error_code, -1))
+                parts.append(write_hh(error_code, -1))
             else:
                 body = error_message.encode()
                 n = len(body)
-                add(write_hh(error_code, n))
-                add(body)
+                parts.append(write_hh(error_code, n))
+                parts.append(body)
             body = resource_name.encode()
             n = len(body)
-            add(write_bh(resource_type, n))
-            add(body)
+            parts.append(write_bh(resource_type, n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -460,34 +457,33 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> In
 def _encode_response_1(message: IncrementalAlterConfigsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, responses, unknown_tags = message
         n = len(responses)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for error_code, error_message, resource_type, resource_name, responses_unknown_tags in responses:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "responses.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "responses.error_message"))
+                parts.append(body)
             body = resource_name.encode()
             n = len(body)
             if n < 127:
-                add(write_bB(resource_type, n + 1))
+                parts.append(write_bB(resource_type, n + 1))
             else:
-                add(write_b(resource_type) + text_length(n, "responses.resource_name"))
-            add(body)
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_b(resource_type) + text_length(n, "responses.resource_name"))
+            parts.append(body)
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -96,7 +96,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
 def _encode_request_0(message: InitProducerIdRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             transactional_id, transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn,
@@ -113,13 +112,13 @@ def _encode_request_0(message: InitProducerIdRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         if transactional_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = transactional_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
-        add(write_i(transaction_timeout_ms))
+            parts.append(write_h(n))
+            parts.append(body)
+        parts.append(write_i(transaction_timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -161,7 +160,6 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
 def _encode_request_2(message: InitProducerIdRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             transactional_id, transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn,
@@ -176,16 +174,16 @@ def _encode_request_2(message: InitProducerIdRequest) -> list[Part]:
         if keep_prepared_txn:
             raise absent("keep_prepared_txn", "version 2")
         if transactional_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
+            parts.append(body)
         if unknown_tags:
-            add(write_i(transaction_timeout_ms) + tag_section(unknown_tags))
+            parts.append(write_i(transaction_timeout_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(transaction_timeout_ms))
+            parts.append(write_ix(transaction_timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -231,7 +229,6 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
 def _encode_request_3(message: InitProducerIdRequest) -> list[Part]:
     """Versions 3-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             transactional_id, transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn,
@@ -242,16 +239,16 @@ def _encode_request_3(message: InitProducerIdRequest) -> list[Part]:
         if keep_prepared_txn:
             raise absent("keep_prepared_txn", "versions 3-5")
         if transactional_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
+            parts.append(body)
         if unknown_tags:
-            add(write_iqh(transaction_timeout_ms, producer_id, producer_epoch) + tag_section(unknown_tags))
+            parts.append(write_iqh(transaction_timeout_ms, producer_id, producer_epoch) + tag_section(unknown_tags))
         else:
-            add(write_iqhx(transaction_timeout_ms, producer_id, producer_epoch))
+            parts.append(write_iqhx(transaction_timeout_ms, producer_id, producer_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -299,25 +296,26 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
 def _encode_request_6(message: InitProducerIdRequest) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             transactional_id, transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn,
             unknown_tags,
         ) = message
         if transactional_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
+            parts.append(body)
         if unknown_tags:
-            add(write_iqhtt(
+            parts.append(write_iqhtt(
                 transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn,
             ) + tag_section(unknown_tags))
         else:
-            add(write_iqhttx(transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn))
+            parts.append(write_iqhttx(
+                transaction_timeout_ms, producer_id, producer_epoch, enable_2pc, keep_prepared_txn,
+            ))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -337,7 +335,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> In
 def _encode_response_0(message: InitProducerIdResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id,
@@ -349,7 +346,7 @@ def _encode_response_0(message: InitProducerIdResponse) -> list[Part]:
             raise absent("ongoing_txn_producer_epoch", "versions 0-1")
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
-        add(write_ihqh(throttle_time_ms, error_code, producer_id, producer_epoch))
+        parts.append(write_ihqh(throttle_time_ms, error_code, producer_id, producer_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -373,7 +370,6 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> In
 def _encode_response_2(message: InitProducerIdResponse) -> list[Part]:
     """Versions 2-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id,
@@ -384,9 +380,11 @@ def _encode_response_2(message: InitProducerIdResponse) -> list[Part]:
         if ongoing_txn_producer_epoch != -1:
             raise absent("ongoing_txn_producer_epoch", "versions 2-5")
         if unknown_tags:
-            add(write_ihqh(throttle_time_ms, error_code, producer_id, producer_epoch) + tag_section(unknown_tags))
+            parts.append(write_ihqh(
+                throttle_time_ms, error_code, producer_id, producer_epoch,
+            ) + tag_section(unknown_tags))
         else:
-            add(write_ihqhx(throttle_time_ms, error_code, producer_id, producer_epoch))
+            parts.append(write_ihqhx(throttle_time_ms, error_code, producer_id, producer_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -418,19 +416,18 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> In
 def _encode_response_6(message: InitProducerIdResponse) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id,
             ongoing_txn_producer_epoch, unknown_tags,
         ) = message
         if unknown_tags:
-            add(write_ihqhqh(
+            parts.append(write_ihqhqh(
                 throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id,
                 ongoing_txn_producer_epoch,
             ) + tag_section(unknown_tags))
         else:
-            add(write_ihqhqhx(
+            parts.append(write_ihqhqhx(
                 throttle_time_ms, error_code, producer_id, producer_epoch, ongoing_txn_producer_id,
                 ongoing_txn_producer_epoch,
             ))

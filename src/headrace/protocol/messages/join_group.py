@@ -150,7 +150,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
 def _encode_request_0(message: JoinGroupRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols,
@@ -162,28 +161,28 @@ def _encode_request_0(message: JoinGroupRequest) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(session_timeout_ms, n))
-        add(body)
+        parts.append(write_ih(session_timeout_ms, n))
+        parts.append(body)
         body = protocol_type.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(protocols)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, metadata, protocols_unknown_tags in protocols:
             if protocols_unknown_tags:
                 raise absent("protocols.unknown_tags", "version 0")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(metadata)
-            add(write_i(n))
-            add(metadata)
+            parts.append(write_i(n))
+            parts.append(metadata)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -250,7 +249,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
 def _encode_request_1(message: JoinGroupRequest) -> list[Part]:
     """Versions 1-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols,
@@ -262,28 +260,28 @@ def _encode_request_1(message: JoinGroupRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 1-4")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iih(session_timeout_ms, rebalance_timeout_ms, n))
-        add(body)
+        parts.append(write_iih(session_timeout_ms, rebalance_timeout_ms, n))
+        parts.append(body)
         body = protocol_type.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(protocols)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, metadata, protocols_unknown_tags in protocols:
             if protocols_unknown_tags:
                 raise absent("protocols.unknown_tags", "versions 1-4")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(metadata)
-            add(write_i(n))
-            add(metadata)
+            parts.append(write_i(n))
+            parts.append(metadata)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -366,7 +364,6 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
 def _encode_request_5(message: JoinGroupRequest) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols,
@@ -376,35 +373,35 @@ def _encode_request_5(message: JoinGroupRequest) -> list[Part]:
             raise absent("unknown_tags", "version 5")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_iih(session_timeout_ms, rebalance_timeout_ms, n))
-        add(body)
+        parts.append(write_iih(session_timeout_ms, rebalance_timeout_ms, n))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         body = protocol_type.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(protocols)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, metadata, protocols_unknown_tags in protocols:
             if protocols_unknown_tags:
                 raise absent("protocols.unknown_tags", "version 5")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(metadata)
-            add(write_i(n))
-            add(metadata)
+            parts.append(write_i(n))
+            parts.append(metadata)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -512,7 +509,6 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
 def _encode_request_6(message: JoinGroupRequest) -> list[Part]:
     """Versions 6-7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols,
@@ -520,38 +516,38 @@ def _encode_request_6(message: JoinGroupRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1))
+            parts.append(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1))
         else:
-            add(write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
+            parts.append(body)
         body = protocol_type.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
+        parts.append(body)
         n = len(protocols)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, metadata, protocols_unknown_tags in protocols:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocols.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocols.name"))
+            parts.append(body)
             n = len(metadata)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(metadata)
-            add(tag_section(protocols_unknown_tags) if protocols_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(metadata)
+            parts.append(tag_section(protocols_unknown_tags) if protocols_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -674,7 +670,6 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Joi
 def _encode_request_8(message: JoinGroupRequest) -> list[Part]:
     """Versions 8-9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols,
@@ -682,45 +677,45 @@ def _encode_request_8(message: JoinGroupRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1))
+            parts.append(write_iiB(session_timeout_ms, rebalance_timeout_ms, n + 1))
         else:
-            add(write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_ii(session_timeout_ms, rebalance_timeout_ms) + text_length(n, "member_id"))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
+            parts.append(body)
         body = protocol_type.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
+        parts.append(body)
         n = len(protocols)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, metadata, protocols_unknown_tags in protocols:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocols.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocols.name"))
+            parts.append(body)
             n = len(metadata)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(metadata)
-            add(tag_section(protocols_unknown_tags) if protocols_unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(metadata)
+            parts.append(tag_section(protocols_unknown_tags) if protocols_unknown_tags else b"\0")
         if reason is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = reason.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "reason"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "reason"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -787,7 +782,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
 def _encode_response_0(message: JoinGroupResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, skip_assignment,
@@ -801,28 +795,28 @@ def _encode_response_0(message: JoinGroupResponse) -> list[Part]:
             raise null("protocol_name", "versions 0-1")
         body = protocol_name.encode()
         n = len(body)
-        add(write_hih(error_code, generation_id, n))
-        add(body)
+        parts.append(write_hih(error_code, generation_id, n))
+        parts.append(body)
         body = leader.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(members)
-        add(write_i(n))
+        parts.append(write_i(n))
         for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "versions 0-1")
             body = members_member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(metadata)
-            add(write_i(n))
-            add(metadata)
+            parts.append(write_i(n))
+            parts.append(metadata)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -889,7 +883,6 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
 def _encode_response_2(message: JoinGroupResponse) -> list[Part]:
     """Versions 2-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, skip_assignment,
@@ -903,28 +896,28 @@ def _encode_response_2(message: JoinGroupResponse) -> list[Part]:
             raise null("protocol_name", "versions 2-4")
         body = protocol_name.encode()
         n = len(body)
-        add(write_ihih(throttle_time_ms, error_code, generation_id, n))
-        add(body)
+        parts.append(write_ihih(throttle_time_ms, error_code, generation_id, n))
+        parts.append(body)
         body = leader.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(members)
-        add(write_i(n))
+        parts.append(write_i(n))
         for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "versions 2-4")
             body = members_member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(metadata)
-            add(write_i(n))
-            add(metadata)
+            parts.append(write_i(n))
+            parts.append(metadata)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1006,7 +999,6 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
 def _encode_response_5(message: JoinGroupResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, skip_assignment,
@@ -1020,35 +1012,35 @@ def _encode_response_5(message: JoinGroupResponse) -> list[Part]:
             raise null("protocol_name", "version 5")
         body = protocol_name.encode()
         n = len(body)
-        add(write_ihih(throttle_time_ms, error_code, generation_id, n))
-        add(body)
+        parts.append(write_ihih(throttle_time_ms, error_code, generation_id, n))
+        parts.append(body)
         body = leader.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(members)
-        add(write_i(n))
+        parts.append(write_i(n))
         for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 5")
             body = members_member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\xff\xff")
+                parts.append(b"\xff\xff")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
             n = len(metadata)
-            add(write_i(n))
-            add(metadata)
+            parts.append(write_i(n))
+            parts.append(metadata)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1155,7 +1147,6 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
 def _encode_response_6(message: JoinGroupResponse) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, skip_assignment,
@@ -1168,37 +1159,37 @@ def _encode_response_6(message: JoinGroupResponse) -> list[Part]:
         body = protocol_name.encode()
         n = len(body)
         if n < 127:
-            add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
+            parts.append(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
         else:
-            add(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_name"))
-        add(body)
+            parts.append(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_name"))
+        parts.append(body)
         body = leader.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+        parts.append(body)
         n = len(members)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
             body = members_member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
+                parts.append(body)
             n = len(metadata)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(metadata)
-            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(metadata)
+            parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1327,7 +1318,6 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
 def _encode_response_7(message: JoinGroupResponse) -> list[Part]:
     """Versions 7-8."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, skip_assignment,
@@ -1336,49 +1326,49 @@ def _encode_response_7(message: JoinGroupResponse) -> list[Part]:
         if skip_assignment:
             raise absent("skip_assignment", "versions 7-8")
         if protocol_type is None:
-            add(write_ihix(throttle_time_ms, error_code, generation_id))
+            parts.append(write_ihix(throttle_time_ms, error_code, generation_id))
         else:
             body = protocol_type.encode()
             n = len(body)
             if n < 127:
-                add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
+                parts.append(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
             else:
-                add(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
-            add(body)
+                parts.append(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
+            parts.append(body)
         if protocol_name is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = protocol_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
+            parts.append(body)
         body = leader.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+        parts.append(body)
         n = len(members)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
             body = members_member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
+                parts.append(body)
             n = len(metadata)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(metadata)
-            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(metadata)
+            parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1507,59 +1497,58 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Jo
 def _encode_response_9(message: JoinGroupResponse) -> list[Part]:
     """Version 9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, skip_assignment,
             member_id, members, unknown_tags,
         ) = message
         if protocol_type is None:
-            add(write_ihix(throttle_time_ms, error_code, generation_id))
+            parts.append(write_ihix(throttle_time_ms, error_code, generation_id))
         else:
             body = protocol_type.encode()
             n = len(body)
             if n < 127:
-                add(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
+                parts.append(write_ihiB(throttle_time_ms, error_code, generation_id, n + 1))
             else:
-                add(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
-            add(body)
+                parts.append(write_ihi(throttle_time_ms, error_code, generation_id) + text_length(n, "protocol_type"))
+            parts.append(body)
         if protocol_name is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = protocol_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
+            parts.append(body)
         body = leader.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_tB(skip_assignment, n + 1))
+            parts.append(write_tB(skip_assignment, n + 1))
         else:
-            add(write_t(skip_assignment) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_t(skip_assignment) + text_length(n, "member_id"))
+        parts.append(body)
         n = len(members)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
             body = members_member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
+                parts.append(body)
             n = len(metadata)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(metadata)
-            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(metadata)
+            parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -98,7 +98,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
 def _encode_request_0(message: LeaveGroupRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id, members, unknown_tags = message
         if len(members):
@@ -107,12 +106,12 @@ def _encode_request_0(message: LeaveGroupRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 0-2")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -170,7 +169,6 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
 def _encode_request_3(message: LeaveGroupRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id, members, unknown_tags = message
         if member_id != "":
@@ -179,24 +177,24 @@ def _encode_request_3(message: LeaveGroupRequest) -> list[Part]:
             raise absent("unknown_tags", "version 3")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(members)
-        add(write_i(n))
+        parts.append(write_i(n))
         for members_member_id, group_instance_id, reason, members_unknown_tags in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 3")
             body = members_member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\xff\xff")
+                parts.append(b"\xff\xff")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -275,31 +273,30 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
 def _encode_request_4(message: LeaveGroupRequest) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id, members, unknown_tags = message
         if member_id != "":
             raise absent("member_id", "version 4")
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         n = len(members)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for members_member_id, group_instance_id, reason, members_unknown_tags in members:
             body = members_member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
-                add(body)
-            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
+                parts.append(body)
+            parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -393,38 +390,37 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lea
 def _encode_request_5(message: LeaveGroupRequest) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id, members, unknown_tags = message
         if member_id != "":
             raise absent("member_id", "version 5")
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         n = len(members)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for members_member_id, group_instance_id, reason, members_unknown_tags in members:
             body = members_member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
+                parts.append(body)
             if reason is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = reason.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.reason"))
-                add(body)
-            add(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.reason"))
+                parts.append(body)
+            parts.append(tag_section(members_unknown_tags) if members_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -444,14 +440,13 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Le
 def _encode_response_0(message: LeaveGroupResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, members, unknown_tags = message
         if len(members):
             raise absent("members", "version 0")
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
-        add(write_h(error_code))
+        parts.append(write_h(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -471,14 +466,13 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Le
 def _encode_response_1(message: LeaveGroupResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, members, unknown_tags = message
         if len(members):
             raise absent("members", "versions 1-2")
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
-        add(write_ih(throttle_time_ms, error_code))
+        parts.append(write_ih(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -532,28 +526,27 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Le
 def _encode_response_3(message: LeaveGroupResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, members, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         n = len(members)
-        add(write_ihi(throttle_time_ms, error_code, n))
+        parts.append(write_ihi(throttle_time_ms, error_code, n))
         for member_id, group_instance_id, members_error_code, members_unknown_tags in members:
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 3")
             body = member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\xff\xff")
+                parts.append(b"\xff\xff")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-            add(write_h(members_error_code))
+                parts.append(write_h(n))
+                parts.append(body)
+            parts.append(write_h(members_error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -623,31 +616,30 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Le
 def _encode_response_4(message: LeaveGroupResponse) -> list[Part]:
     """Versions 4-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, members, unknown_tags = message
         n = len(members)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for member_id, group_instance_id, members_error_code, members_unknown_tags in members:
             body = member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
+            parts.append(body)
             if group_instance_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = group_instance_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.group_instance_id"))
+                parts.append(body)
             if members_unknown_tags:
-                add(write_h(members_error_code) + tag_section(members_unknown_tags))
+                parts.append(write_h(members_error_code) + tag_section(members_unknown_tags))
             else:
-                add(write_hx(members_error_code))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hx(members_error_code))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -72,12 +72,11 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_0(message: ListConfigResourcesRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resource_types, unknown_tags = message
         if len(resource_types):
             raise absent("resource_types", "version 0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -109,13 +108,12 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_1(message: ListConfigResourcesRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resource_types, unknown_tags = message
         n = len(resource_types)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int8s[n](*resource_types))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int8s[n](*resource_types))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -170,21 +168,20 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_0(message: ListConfigResourcesResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, config_resources, unknown_tags = message
         n = len(config_resources)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for resource_name, resource_type, config_resources_unknown_tags in config_resources:
             body = resource_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "config_resources.resource_name"))
-            add(body)
-            add(tag_section(config_resources_unknown_tags) if config_resources_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "config_resources.resource_name"))
+            parts.append(body)
+            parts.append(tag_section(config_resources_unknown_tags) if config_resources_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -239,24 +236,23 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_1(message: ListConfigResourcesResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, config_resources, unknown_tags = message
         n = len(config_resources)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for resource_name, resource_type, config_resources_unknown_tags in config_resources:
             body = resource_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "config_resources.resource_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "config_resources.resource_name"))
+            parts.append(body)
             if config_resources_unknown_tags:
-                add(write_b(resource_type) + tag_section(config_resources_unknown_tags))
+                parts.append(write_b(resource_type) + tag_section(config_resources_unknown_tags))
             else:
-                add(write_bx(resource_type))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_bx(resource_type))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

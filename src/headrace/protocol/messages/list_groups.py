@@ -67,7 +67,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_0(message: ListGroupsRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         states_filter, types_filter, unknown_tags = message
         if len(states_filter):
@@ -99,14 +98,13 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_3(message: ListGroupsRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         states_filter, types_filter, unknown_tags = message
         if len(states_filter):
             raise absent("states_filter", "version 3")
         if len(types_filter):
             raise absent("types_filter", "version 3")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -156,19 +154,18 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_4(message: ListGroupsRequest) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         states_filter, types_filter, unknown_tags = message
         if len(types_filter):
             raise absent("types_filter", "version 4")
         n = len(states_filter)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in states_filter:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "states_filter"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "states_filter"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -241,24 +238,23 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_5(message: ListGroupsRequest) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         states_filter, types_filter, unknown_tags = message
         n = len(states_filter)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in states_filter:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "states_filter"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "states_filter"))
+            parts.append(body)
         n = len(types_filter)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in types_filter:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "types_filter"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "types_filter"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -303,24 +299,23 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_0(message: ListGroupsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(groups)
-        add(write_hi(error_code, n))
+        parts.append(write_hi(error_code, n))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             if groups_unknown_tags:
                 raise absent("groups.unknown_tags", "version 0")
             body = group_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -365,24 +360,23 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_1(message: ListGroupsResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-2")
         n = len(groups)
-        add(write_ihi(throttle_time_ms, error_code, n))
+        parts.append(write_ihi(throttle_time_ms, error_code, n))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             if groups_unknown_tags:
                 raise absent("groups.unknown_tags", "versions 1-2")
             body = group_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -446,25 +440,24 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_3(message: ListGroupsResponse) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
-            add(body)
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
+            parts.append(body)
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -537,29 +530,28 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_4(message: ListGroupsResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
-            add(body)
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
+            parts.append(body)
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -641,33 +633,32 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_5(message: ListGroupsResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             body = protocol_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.protocol_type"))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
+            parts.append(body)
             body = group_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_type"))
-            add(body)
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_type"))
+            parts.append(body)
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -137,7 +137,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_1(message: ListOffsetsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, isolation_level, topics, timeout_ms, unknown_tags = message
         if isolation_level != 0:
@@ -145,20 +144,20 @@ def _encode_request_1(message: ListOffsetsRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(topics)
-        add(write_ii(replica_id, n))
+        parts.append(write_ii(replica_id, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 1")
-                add(write_iq(partition_index, timestamp))
+                parts.append(write_iq(partition_index, timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -204,26 +203,25 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_2(message: ListOffsetsRequest) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, isolation_level, topics, timeout_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 2-3")
         n = len(topics)
-        add(write_ibi(replica_id, isolation_level, n))
+        parts.append(write_ibi(replica_id, isolation_level, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-3")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 2-3")
-                add(write_iq(partition_index, timestamp))
+                parts.append(write_iq(partition_index, timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -269,26 +267,25 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_4(message: ListOffsetsRequest) -> list[Part]:
     """Versions 4-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, isolation_level, topics, timeout_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 4-5")
         n = len(topics)
-        add(write_ibi(replica_id, isolation_level, n))
+        parts.append(write_ibi(replica_id, isolation_level, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 4-5")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 4-5")
-                add(write_iiq(partition_index, current_leader_epoch, timestamp))
+                parts.append(write_iiq(partition_index, current_leader_epoch, timestamp))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -372,30 +369,29 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_6(message: ListOffsetsRequest) -> list[Part]:
     """Versions 6-9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, isolation_level, topics, timeout_ms, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_ibB(replica_id, isolation_level, n + 1))
+            parts.append(write_ibB(replica_id, isolation_level, n + 1))
         else:
-            add(write_ib(replica_id, isolation_level) + uvarint(n + 1))
+            parts.append(write_ib(replica_id, isolation_level) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiq(
+                    parts.append(write_iiq(
                         partition_index, current_leader_epoch, timestamp,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqx(partition_index, current_leader_epoch, timestamp))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iiqx(partition_index, current_leader_epoch, timestamp))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -479,33 +475,32 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_request_10(message: ListOffsetsRequest) -> list[Part]:
     """Versions 10-11."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, isolation_level, topics, timeout_ms, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_ibB(replica_id, isolation_level, n + 1))
+            parts.append(write_ibB(replica_id, isolation_level, n + 1))
         else:
-            add(write_ib(replica_id, isolation_level) + uvarint(n + 1))
+            parts.append(write_ib(replica_id, isolation_level) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_iiq(
+                    parts.append(write_iiq(
                         partition_index, current_leader_epoch, timestamp,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqx(partition_index, current_leader_epoch, timestamp))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(write_iiqx(partition_index, current_leader_epoch, timestamp))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(timeout_ms) + tag_section(unknown_tags))
+            parts.append(write_i(timeout_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(timeout_ms))
+            parts.append(write_ix(timeout_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -553,28 +548,27 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_1(message: ListOffsetsResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
                 if leader_epoch != -1:
                     raise absent("topics.partitions.leader_epoch", "version 1")
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 1")
-                add(write_ihqq(partition_index, error_code, timestamp, offset))
+                parts.append(write_ihqq(partition_index, error_code, timestamp, offset))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -622,28 +616,27 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_2(message: ListOffsetsResponse) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 2-3")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-3")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
                 if leader_epoch != -1:
                     raise absent("topics.partitions.leader_epoch", "versions 2-3")
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 2-3")
-                add(write_ihqq(partition_index, error_code, timestamp, offset))
+                parts.append(write_ihqq(partition_index, error_code, timestamp, offset))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -691,26 +684,25 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_4(message: ListOffsetsResponse) -> list[Part]:
     """Versions 4-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 4-5")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 4-5")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 4-5")
-                add(write_ihqqi(partition_index, error_code, timestamp, offset, leader_epoch))
+                parts.append(write_ihqqi(partition_index, error_code, timestamp, offset, leader_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -796,30 +788,29 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_6(message: ListOffsetsResponse) -> list[Part]:
     """Versions 6-11."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihqqi(
+                    parts.append(write_ihqqi(
                         partition_index, error_code, timestamp, offset, leader_epoch,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ihqqix(partition_index, error_code, timestamp, offset, leader_epoch))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ihqqix(partition_index, error_code, timestamp, offset, leader_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

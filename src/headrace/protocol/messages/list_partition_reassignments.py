@@ -130,27 +130,26 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_0(message: ListPartitionReassignmentsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         timeout_ms, topics, unknown_tags = message
         if topics is None:
-            add(write_ix(timeout_ms))
+            parts.append(write_ix(timeout_ms))
         else:
             n = len(topics)
             if n < 127:
-                add(write_iB(timeout_ms, n + 1))
+                parts.append(write_iB(timeout_ms, n + 1))
             else:
-                add(write_i(timeout_ms) + uvarint(n + 1))
+                parts.append(write_i(timeout_ms) + uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+                parts.append(body)
                 n = len(partition_indexes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partition_indexes))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partition_indexes))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -267,44 +266,43 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_0(message: ListPartitionReassignmentsResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, topics, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, replicas, adding_replicas, removing_replicas, partitions_unknown_tags in partitions:
                 n = len(replicas)
                 if n < 127:
-                    add(write_iB(partition_index, n + 1))
+                    parts.append(write_iB(partition_index, n + 1))
                 else:
-                    add(write_i(partition_index) + uvarint(n + 1))
-                add(write_int32s[n](*replicas))
+                    parts.append(write_i(partition_index) + uvarint(n + 1))
+                parts.append(write_int32s[n](*replicas))
                 n = len(adding_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*adding_replicas))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*adding_replicas))
                 n = len(removing_replicas)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*removing_replicas))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*removing_replicas))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -113,7 +113,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_0(message: ListTransactionsRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         state_filters, producer_id_filters, duration_filter, transactional_id_pattern, unknown_tags = message
         if duration_filter != -1:
@@ -121,16 +120,16 @@ def _encode_request_0(message: ListTransactionsRequest) -> list[Part]:
         if transactional_id_pattern is not None:
             raise absent("transactional_id_pattern", "version 0")
         n = len(state_filters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in state_filters:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "state_filters"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "state_filters"))
+            parts.append(body)
         n = len(producer_id_filters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int64s[n](*producer_id_filters))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int64s[n](*producer_id_filters))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -189,25 +188,24 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_1(message: ListTransactionsRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         state_filters, producer_id_filters, duration_filter, transactional_id_pattern, unknown_tags = message
         if transactional_id_pattern is not None:
             raise absent("transactional_id_pattern", "version 1")
         n = len(state_filters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in state_filters:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "state_filters"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "state_filters"))
+            parts.append(body)
         n = len(producer_id_filters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int64s[n](*producer_id_filters))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int64s[n](*producer_id_filters))
         if unknown_tags:
-            add(write_q(duration_filter) + tag_section(unknown_tags))
+            parts.append(write_q(duration_filter) + tag_section(unknown_tags))
         else:
-            add(write_qx(duration_filter))
+            parts.append(write_qx(duration_filter))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -285,30 +283,29 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
 def _encode_request_2(message: ListTransactionsRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         state_filters, producer_id_filters, duration_filter, transactional_id_pattern, unknown_tags = message
         n = len(state_filters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in state_filters:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "state_filters"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "state_filters"))
+            parts.append(body)
         n = len(producer_id_filters)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int64s[n](*producer_id_filters))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int64s[n](*producer_id_filters))
         if transactional_id_pattern is None:
-            add(write_qx(duration_filter))
+            parts.append(write_qx(duration_filter))
         else:
             body = transactional_id_pattern.encode()
             n = len(body)
             if n < 127:
-                add(write_qB(duration_filter, n + 1))
+                parts.append(write_qB(duration_filter, n + 1))
             else:
-                add(write_q(duration_filter) + text_length(n, "transactional_id_pattern"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_q(duration_filter) + text_length(n, "transactional_id_pattern"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -397,35 +394,34 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
 def _encode_response_0(message: ListTransactionsResponse) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, unknown_state_filters, transaction_states, unknown_tags = message
         n = len(unknown_state_filters)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
         for text in unknown_state_filters:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "unknown_state_filters"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "unknown_state_filters"))
+            parts.append(body)
         n = len(transaction_states)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for transactional_id, producer_id, transaction_state, transaction_states_unknown_tags in transaction_states:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.transactional_id"))
+            parts.append(body)
             body = transaction_state.encode()
             n = len(body)
             if n < 127:
-                add(write_qB(producer_id, n + 1))
+                parts.append(write_qB(producer_id, n + 1))
             else:
-                add(write_q(producer_id) + text_length(n, "transaction_states.transaction_state"))
-            add(body)
-            add(tag_section(transaction_states_unknown_tags) if transaction_states_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_q(producer_id) + text_length(n, "transaction_states.transaction_state"))
+            parts.append(body)
+            parts.append(tag_section(transaction_states_unknown_tags) if transaction_states_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -64,11 +64,11 @@ write_hiiii = Struct(">hiiii").pack
 write_hx = Struct(">hx").pack
 write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
-write_iBx = Struct(">iBx").pack
 write_ih = Struct(">ih").pack
 write_ii = Struct(">ii").pack
 write_int32s = Shapes("i", "", "pack")
 write_ix = Struct(">ix").pack
+write_ixx = Struct(">ixx").pack
 write_t = Struct(">?").pack
 write_tB = Struct(">?B").pack
 write_ti = Struct(">?i").pack
@@ -164,7 +164,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
 def _encode_request_0(message: MetadataRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             topics, allow_auto_topic_creation, include_cluster_authorized_operations,
@@ -181,7 +180,7 @@ def _encode_request_0(message: MetadataRequest) -> list[Part]:
         if topics is None:
             raise null("topics", "version 0")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for topic_id, name, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
@@ -189,8 +188,8 @@ def _encode_request_0(message: MetadataRequest) -> list[Part]:
                 raise null("topics.name", "version 0")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -230,7 +229,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
 def _encode_request_1(message: MetadataRequest) -> list[Part]:
     """Versions 1-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             topics, allow_auto_topic_creation, include_cluster_authorized_operations,
@@ -245,10 +243,10 @@ def _encode_request_1(message: MetadataRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-3")
         if topics is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(topics)
-            add(write_i(n))
+            parts.append(write_i(n))
             for topic_id, name, topics_unknown_tags in topics:
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "versions 1-3")
@@ -256,8 +254,8 @@ def _encode_request_1(message: MetadataRequest) -> list[Part]:
                     raise null("topics.name", "versions 1-3")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -301,7 +299,6 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
 def _encode_request_4(message: MetadataRequest) -> list[Part]:
     """Versions 4-7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             topics, allow_auto_topic_creation, include_cluster_authorized_operations,
@@ -314,10 +311,10 @@ def _encode_request_4(message: MetadataRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 4-7")
         if topics is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(topics)
-            add(write_i(n))
+            parts.append(write_i(n))
             for topic_id, name, topics_unknown_tags in topics:
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "versions 4-7")
@@ -325,9 +322,9 @@ def _encode_request_4(message: MetadataRequest) -> list[Part]:
                     raise null("topics.name", "versions 4-7")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-        add(write_t(allow_auto_topic_creation))
+                parts.append(write_h(n))
+                parts.append(body)
+        parts.append(write_t(allow_auto_topic_creation))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -378,7 +375,6 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
 def _encode_request_8(message: MetadataRequest) -> list[Part]:
     """Version 8."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             topics, allow_auto_topic_creation, include_cluster_authorized_operations,
@@ -387,10 +383,10 @@ def _encode_request_8(message: MetadataRequest) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 8")
         if topics is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(topics)
-            add(write_i(n))
+            parts.append(write_i(n))
             for topic_id, name, topics_unknown_tags in topics:
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "version 8")
@@ -398,9 +394,9 @@ def _encode_request_8(message: MetadataRequest) -> list[Part]:
                     raise null("topics.name", "version 8")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
-        add(write_ttt(
+                parts.append(write_h(n))
+                parts.append(body)
+        parts.append(write_ttt(
             allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
         ))
     except UNENCODABLE as error:
@@ -466,31 +462,30 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
 def _encode_request_9(message: MetadataRequest) -> list[Part]:
     """Version 9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             topics, allow_auto_topic_creation, include_cluster_authorized_operations,
             include_topic_authorized_operations, unknown_tags,
         ) = message
         if topics is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_id, name, topics_unknown_tags in topics:
                 if name is None:
                     raise null("topics.name", "version 9")
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-                add(body)
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+                parts.append(body)
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_ttt(
+            parts.append(write_ttt(
                 allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
             ) + tag_section(unknown_tags))
         else:
-            add(write_tttx(
+            parts.append(write_tttx(
                 allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
             ))
     except UNENCODABLE as error:
@@ -562,37 +557,36 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_request_10(message: MetadataRequest) -> list[Part]:
     """Version 10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             topics, allow_auto_topic_creation, include_cluster_authorized_operations,
             include_topic_authorized_operations, unknown_tags,
         ) = message
         if topics is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_id, name, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topics.topic_id")
                 if name is None:
-                    add(write_16sx(topic_id))
+                    parts.append(write_16sx(topic_id))
                 else:
                     body = name.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_16sB(topic_id, n + 1))
+                        parts.append(write_16sB(topic_id, n + 1))
                     else:
-                        add(write_16s(topic_id) + text_length(n, "topics.name"))
-                    add(body)
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(write_16s(topic_id) + text_length(n, "topics.name"))
+                    parts.append(body)
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_ttt(
+            parts.append(write_ttt(
                 allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
             ) + tag_section(unknown_tags))
         else:
-            add(write_tttx(
+            parts.append(write_tttx(
                 allow_auto_topic_creation, include_cluster_authorized_operations, include_topic_authorized_operations,
             ))
     except UNENCODABLE as error:
@@ -659,7 +653,6 @@ def _decode_request_11(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_request_11(message: MetadataRequest) -> list[Part]:
     """Versions 11-13."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             topics, allow_auto_topic_creation, include_cluster_authorized_operations,
@@ -668,28 +661,30 @@ def _encode_request_11(message: MetadataRequest) -> list[Part]:
         if include_cluster_authorized_operations:
             raise absent("include_cluster_authorized_operations", "versions 11-13")
         if topics is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for topic_id, name, topics_unknown_tags in topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topics.topic_id")
                 if name is None:
-                    add(write_16sx(topic_id))
+                    parts.append(write_16sx(topic_id))
                 else:
                     body = name.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_16sB(topic_id, n + 1))
+                        parts.append(write_16sB(topic_id, n + 1))
                     else:
-                        add(write_16s(topic_id) + text_length(n, "topics.name"))
-                    add(body)
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(write_16s(topic_id) + text_length(n, "topics.name"))
+                    parts.append(body)
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_tt(allow_auto_topic_creation, include_topic_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_tt(
+                allow_auto_topic_creation, include_topic_authorized_operations,
+            ) + tag_section(unknown_tags))
         else:
-            add(write_ttx(allow_auto_topic_creation, include_topic_authorized_operations))
+            parts.append(write_ttx(allow_auto_topic_creation, include_topic_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -770,7 +765,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_0(message: MetadataResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -781,17 +775,17 @@ def _encode_response_0(message: MetadataResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(brokers)
-        add(write_i(n))
+        parts.append(write_i(n))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 0")
             body = host.encode()
             n = len(body)
-            add(write_ih(node_id, n))
-            add(body)
-            add(write_i(port))
+            parts.append(write_ih(node_id, n))
+            parts.append(body)
+            parts.append(write_i(port))
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -804,10 +798,10 @@ def _encode_response_0(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "version 0")
             body = name.encode()
             n = len(body)
-            add(write_hh(topics_error_code, n))
-            add(body)
+            parts.append(write_hh(topics_error_code, n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
@@ -815,11 +809,11 @@ def _encode_response_0(message: MetadataResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
                 n = len(replica_nodes)
-                add(write_hiii(partitions_error_code, partition_index, leader_id, n))
-                add(write_int32s[n](*replica_nodes))
+                parts.append(write_hiii(partitions_error_code, partition_index, leader_id, n))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(write_i(n))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*isr_nodes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -914,7 +908,6 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_1(message: MetadataResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -925,23 +918,23 @@ def _encode_response_1(message: MetadataResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(brokers)
-        add(write_i(n))
+        parts.append(write_i(n))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 1")
             body = host.encode()
             n = len(body)
-            add(write_ih(node_id, n))
-            add(body)
+            parts.append(write_ih(node_id, n))
+            parts.append(body)
             if rack is None:
-                add(write_ih(port, -1))
+                parts.append(write_ih(port, -1))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_ih(port, n))
-                add(body)
+                parts.append(write_ih(port, n))
+                parts.append(body)
         n = len(topics)
-        add(write_ii(controller_id, n))
+        parts.append(write_ii(controller_id, n))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -954,10 +947,10 @@ def _encode_response_1(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "version 1")
             body = name.encode()
             n = len(body)
-            add(write_hh(topics_error_code, n))
-            add(body)
+            parts.append(write_hh(topics_error_code, n))
+            parts.append(body)
             n = len(partitions)
-            add(write_ti(is_internal, n))
+            parts.append(write_ti(is_internal, n))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
@@ -965,11 +958,11 @@ def _encode_response_1(message: MetadataResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 1")
                 n = len(replica_nodes)
-                add(write_hiii(partitions_error_code, partition_index, leader_id, n))
-                add(write_int32s[n](*replica_nodes))
+                parts.append(write_hiii(partitions_error_code, partition_index, leader_id, n))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(write_i(n))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*isr_nodes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1079,7 +1072,6 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_2(message: MetadataResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -1090,30 +1082,30 @@ def _encode_response_2(message: MetadataResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 2")
         n = len(brokers)
-        add(write_i(n))
+        parts.append(write_i(n))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 2")
             body = host.encode()
             n = len(body)
-            add(write_ih(node_id, n))
-            add(body)
+            parts.append(write_ih(node_id, n))
+            parts.append(body)
             if rack is None:
-                add(write_ih(port, -1))
+                parts.append(write_ih(port, -1))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_ih(port, n))
-                add(body)
+                parts.append(write_ih(port, n))
+                parts.append(body)
         if cluster_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topics)
-        add(write_ii(controller_id, n))
+        parts.append(write_ii(controller_id, n))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -1126,10 +1118,10 @@ def _encode_response_2(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "version 2")
             body = name.encode()
             n = len(body)
-            add(write_hh(topics_error_code, n))
-            add(body)
+            parts.append(write_hh(topics_error_code, n))
+            parts.append(body)
             n = len(partitions)
-            add(write_ti(is_internal, n))
+            parts.append(write_ti(is_internal, n))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
@@ -1137,11 +1129,11 @@ def _encode_response_2(message: MetadataResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
                 n = len(replica_nodes)
-                add(write_hiii(partitions_error_code, partition_index, leader_id, n))
-                add(write_int32s[n](*replica_nodes))
+                parts.append(write_hiii(partitions_error_code, partition_index, leader_id, n))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(write_i(n))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*isr_nodes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1251,7 +1243,6 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_3(message: MetadataResponse) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -1262,30 +1253,30 @@ def _encode_response_3(message: MetadataResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-4")
         n = len(brokers)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "versions 3-4")
             body = host.encode()
             n = len(body)
-            add(write_ih(node_id, n))
-            add(body)
+            parts.append(write_ih(node_id, n))
+            parts.append(body)
             if rack is None:
-                add(write_ih(port, -1))
+                parts.append(write_ih(port, -1))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_ih(port, n))
-                add(body)
+                parts.append(write_ih(port, n))
+                parts.append(body)
         if cluster_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topics)
-        add(write_ii(controller_id, n))
+        parts.append(write_ii(controller_id, n))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -1298,10 +1289,10 @@ def _encode_response_3(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "versions 3-4")
             body = name.encode()
             n = len(body)
-            add(write_hh(topics_error_code, n))
-            add(body)
+            parts.append(write_hh(topics_error_code, n))
+            parts.append(body)
             n = len(partitions)
-            add(write_ti(is_internal, n))
+            parts.append(write_ti(is_internal, n))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
@@ -1309,11 +1300,11 @@ def _encode_response_3(message: MetadataResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 3-4")
                 n = len(replica_nodes)
-                add(write_hiii(partitions_error_code, partition_index, leader_id, n))
-                add(write_int32s[n](*replica_nodes))
+                parts.append(write_hiii(partitions_error_code, partition_index, leader_id, n))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(write_i(n))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*isr_nodes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1430,7 +1421,6 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_5(message: MetadataResponse) -> list[Part]:
     """Versions 5-6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -1441,30 +1431,30 @@ def _encode_response_5(message: MetadataResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 5-6")
         n = len(brokers)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "versions 5-6")
             body = host.encode()
             n = len(body)
-            add(write_ih(node_id, n))
-            add(body)
+            parts.append(write_ih(node_id, n))
+            parts.append(body)
             if rack is None:
-                add(write_ih(port, -1))
+                parts.append(write_ih(port, -1))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_ih(port, n))
-                add(body)
+                parts.append(write_ih(port, n))
+                parts.append(body)
         if cluster_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topics)
-        add(write_ii(controller_id, n))
+        parts.append(write_ii(controller_id, n))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -1477,10 +1467,10 @@ def _encode_response_5(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "versions 5-6")
             body = name.encode()
             n = len(body)
-            add(write_hh(topics_error_code, n))
-            add(body)
+            parts.append(write_hh(topics_error_code, n))
+            parts.append(body)
             n = len(partitions)
-            add(write_ti(is_internal, n))
+            parts.append(write_ti(is_internal, n))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
@@ -1488,14 +1478,14 @@ def _encode_response_5(message: MetadataResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 5-6")
                 n = len(replica_nodes)
-                add(write_hiii(partitions_error_code, partition_index, leader_id, n))
-                add(write_int32s[n](*replica_nodes))
+                parts.append(write_hiii(partitions_error_code, partition_index, leader_id, n))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(write_i(n))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*isr_nodes))
                 n = len(offline_replicas)
-                add(write_i(n))
-                add(write_int32s[n](*offline_replicas))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*offline_replicas))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1614,7 +1604,6 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_7(message: MetadataResponse) -> list[Part]:
     """Version 7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -1625,30 +1614,30 @@ def _encode_response_7(message: MetadataResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 7")
         n = len(brokers)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 7")
             body = host.encode()
             n = len(body)
-            add(write_ih(node_id, n))
-            add(body)
+            parts.append(write_ih(node_id, n))
+            parts.append(body)
             if rack is None:
-                add(write_ih(port, -1))
+                parts.append(write_ih(port, -1))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_ih(port, n))
-                add(body)
+                parts.append(write_ih(port, n))
+                parts.append(body)
         if cluster_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topics)
-        add(write_ii(controller_id, n))
+        parts.append(write_ii(controller_id, n))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -1661,10 +1650,10 @@ def _encode_response_7(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "version 7")
             body = name.encode()
             n = len(body)
-            add(write_hh(topics_error_code, n))
-            add(body)
+            parts.append(write_hh(topics_error_code, n))
+            parts.append(body)
             n = len(partitions)
-            add(write_ti(is_internal, n))
+            parts.append(write_ti(is_internal, n))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
@@ -1672,14 +1661,14 @@ def _encode_response_7(message: MetadataResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 7")
                 n = len(replica_nodes)
-                add(write_hiiii(partitions_error_code, partition_index, leader_id, leader_epoch, n))
-                add(write_int32s[n](*replica_nodes))
+                parts.append(write_hiiii(partitions_error_code, partition_index, leader_id, leader_epoch, n))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(write_i(n))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*isr_nodes))
                 n = len(offline_replicas)
-                add(write_i(n))
-                add(write_int32s[n](*offline_replicas))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*offline_replicas))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1808,7 +1797,6 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_8(message: MetadataResponse) -> list[Part]:
     """Version 8."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -1817,30 +1805,30 @@ def _encode_response_8(message: MetadataResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 8")
         n = len(brokers)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 8")
             body = host.encode()
             n = len(body)
-            add(write_ih(node_id, n))
-            add(body)
+            parts.append(write_ih(node_id, n))
+            parts.append(body)
             if rack is None:
-                add(write_ih(port, -1))
+                parts.append(write_ih(port, -1))
             else:
                 body = rack.encode()
                 n = len(body)
-                add(write_ih(port, n))
-                add(body)
+                parts.append(write_ih(port, n))
+                parts.append(body)
         if cluster_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topics)
-        add(write_ii(controller_id, n))
+        parts.append(write_ii(controller_id, n))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -1851,10 +1839,10 @@ def _encode_response_8(message: MetadataResponse) -> list[Part]:
                 raise null("topics.name", "version 8")
             body = name.encode()
             n = len(body)
-            add(write_hh(topics_error_code, n))
-            add(body)
+            parts.append(write_hh(topics_error_code, n))
+            parts.append(body)
             n = len(partitions)
-            add(write_ti(is_internal, n))
+            parts.append(write_ti(is_internal, n))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
@@ -1862,16 +1850,16 @@ def _encode_response_8(message: MetadataResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 8")
                 n = len(replica_nodes)
-                add(write_hiiii(partitions_error_code, partition_index, leader_id, leader_epoch, n))
-                add(write_int32s[n](*replica_nodes))
+                parts.append(write_hiiii(partitions_error_code, partition_index, leader_id, leader_epoch, n))
+                parts.append(write_int32s[n](*replica_nodes))
                 n = len(isr_nodes)
-                add(write_i(n))
-                add(write_int32s[n](*isr_nodes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*isr_nodes))
                 n = len(offline_replicas)
-                add(write_i(n))
-                add(write_int32s[n](*offline_replicas))
-            add(write_i(topic_authorized_operations))
-        add(write_i(cluster_authorized_operations))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*offline_replicas))
+            parts.append(write_i(topic_authorized_operations))
+        parts.append(write_i(cluster_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2036,7 +2024,6 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
 def _encode_response_9(message: MetadataResponse) -> list[Part]:
     """Version 9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -2044,50 +2031,50 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
         ) = message
         n = len(brokers)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            if rack or brokers_unknown_tags:
+            if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
                 if rack is None:
-                    add(write_ix(port))
+                    parts.append(write_ix(port))
                 else:
                     body = rack.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_iB(port, n + 1))
+                        parts.append(write_iB(port, n + 1))
                     else:
-                        add(write_i(port) + text_length(n, "brokers.rack"))
-                    add(body)
-                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
+                        parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                    parts.append(body)
+                parts.append(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
-                add(write_iBx(port, rack is not None))
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
+                parts.append(write_ixx(port))
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -2097,56 +2084,60 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
             body = name.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(topics_error_code, n + 1))
+                parts.append(write_hB(topics_error_code, n + 1))
             else:
-                add(write_h(topics_error_code) + text_length(n, "topics.name"))
-            add(body)
+                parts.append(write_h(topics_error_code) + text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
             if n < 127:
-                add(write_tB(is_internal, n + 1))
+                parts.append(write_tB(is_internal, n + 1))
             else:
-                add(write_t(is_internal) + uvarint(n + 1))
+                parts.append(write_t(is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
             ) in partitions:
-                if len(offline_replicas) or partitions_unknown_tags:
+                if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
                     n = len(offline_replicas)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*offline_replicas))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*offline_replicas))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
-                    add(write_Bx(1))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
+                    parts.append(write_Bx(1))
             if topics_unknown_tags:
-                add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
+                parts.append(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
-                add(write_ix(topic_authorized_operations))
+                parts.append(write_ix(topic_authorized_operations))
         if unknown_tags:
-            add(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_ix(cluster_authorized_operations))
+            parts.append(write_ix(cluster_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2311,7 +2302,6 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> M
 def _encode_response_10(message: MetadataResponse) -> list[Part]:
     """Version 10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -2319,50 +2309,50 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
         ) = message
         n = len(brokers)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            if rack or brokers_unknown_tags:
+            if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
                 if rack is None:
-                    add(write_ix(port))
+                    parts.append(write_ix(port))
                 else:
                     body = rack.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_iB(port, n + 1))
+                        parts.append(write_iB(port, n + 1))
                     else:
-                        add(write_i(port) + text_length(n, "brokers.rack"))
-                    add(body)
-                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
+                        parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                    parts.append(body)
+                parts.append(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
-                add(write_iBx(port, rack is not None))
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
+                parts.append(write_ixx(port))
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -2374,56 +2364,60 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
             body = name.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(topics_error_code, n + 1))
+                parts.append(write_hB(topics_error_code, n + 1))
             else:
-                add(write_h(topics_error_code) + text_length(n, "topics.name"))
-            add(body)
+                parts.append(write_h(topics_error_code) + text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
             if n < 127:
-                add(write_16stB(topic_id, is_internal, n + 1))
+                parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
-                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
+                parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
             ) in partitions:
-                if len(offline_replicas) or partitions_unknown_tags:
+                if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
                     n = len(offline_replicas)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*offline_replicas))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*offline_replicas))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
-                    add(write_Bx(1))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
+                    parts.append(write_Bx(1))
             if topics_unknown_tags:
-                add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
+                parts.append(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
-                add(write_ix(topic_authorized_operations))
+                parts.append(write_ix(topic_authorized_operations))
         if unknown_tags:
-            add(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_i(cluster_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_ix(cluster_authorized_operations))
+            parts.append(write_ix(cluster_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2588,7 +2582,6 @@ def _decode_response_11(buffer: Buffer, view: memoryview, p: int, end: int) -> M
 def _encode_response_11(message: MetadataResponse) -> list[Part]:
     """Version 11."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -2598,50 +2591,50 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
             raise absent("cluster_authorized_operations", "version 11")
         n = len(brokers)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            if rack or brokers_unknown_tags:
+            if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
                 if rack is None:
-                    add(write_ix(port))
+                    parts.append(write_ix(port))
                 else:
                     body = rack.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_iB(port, n + 1))
+                        parts.append(write_iB(port, n + 1))
                     else:
-                        add(write_i(port) + text_length(n, "brokers.rack"))
-                    add(body)
-                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
+                        parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                    parts.append(body)
+                parts.append(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
-                add(write_iBx(port, rack is not None))
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
+                parts.append(write_ixx(port))
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -2653,53 +2646,57 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
             body = name.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(topics_error_code, n + 1))
+                parts.append(write_hB(topics_error_code, n + 1))
             else:
-                add(write_h(topics_error_code) + text_length(n, "topics.name"))
-            add(body)
+                parts.append(write_h(topics_error_code) + text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
             if n < 127:
-                add(write_16stB(topic_id, is_internal, n + 1))
+                parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
-                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
+                parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
             ) in partitions:
-                if len(offline_replicas) or partitions_unknown_tags:
+                if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
                     n = len(offline_replicas)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*offline_replicas))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*offline_replicas))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
-                    add(write_Bx(1))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
+                    parts.append(write_Bx(1))
             if topics_unknown_tags:
-                add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
+                parts.append(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
-                add(write_ix(topic_authorized_operations))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(topic_authorized_operations))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2870,7 +2867,6 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> M
 def _encode_response_12(message: MetadataResponse) -> list[Part]:
     """Version 12."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -2880,50 +2876,50 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
             raise absent("cluster_authorized_operations", "version 12")
         n = len(brokers)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            if rack or brokers_unknown_tags:
+            if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
                 if rack is None:
-                    add(write_ix(port))
+                    parts.append(write_ix(port))
                 else:
                     body = rack.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_iB(port, n + 1))
+                        parts.append(write_iB(port, n + 1))
                     else:
-                        add(write_i(port) + text_length(n, "brokers.rack"))
-                    add(body)
-                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
+                        parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                    parts.append(body)
+                parts.append(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
-                add(write_iBx(port, rack is not None))
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
+                parts.append(write_ixx(port))
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -2931,58 +2927,62 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
-                add(write_hx(topics_error_code))
+                parts.append(write_hx(topics_error_code))
             else:
                 body = name.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(topics_error_code, n + 1))
+                    parts.append(write_hB(topics_error_code, n + 1))
                 else:
-                    add(write_h(topics_error_code) + text_length(n, "topics.name"))
-                add(body)
+                    parts.append(write_h(topics_error_code) + text_length(n, "topics.name"))
+                parts.append(body)
             n = len(partitions)
             if n < 127:
-                add(write_16stB(topic_id, is_internal, n + 1))
+                parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
-                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
+                parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
             ) in partitions:
-                if len(offline_replicas) or partitions_unknown_tags:
+                if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
                     n = len(offline_replicas)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*offline_replicas))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*offline_replicas))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
-                    add(write_Bx(1))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
+                    parts.append(write_Bx(1))
             if topics_unknown_tags:
-                add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
+                parts.append(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
-                add(write_ix(topic_authorized_operations))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(topic_authorized_operations))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3153,7 +3153,6 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> M
 def _encode_response_13(message: MetadataResponse) -> list[Part]:
     """Version 13."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, brokers, cluster_id, controller_id, topics, cluster_authorized_operations, error_code,
@@ -3163,50 +3162,50 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
             raise absent("cluster_authorized_operations", "version 13")
         n = len(brokers)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for node_id, host, port, rack, brokers_unknown_tags in brokers:
-            if rack or brokers_unknown_tags:
+            if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
                 if rack is None:
-                    add(write_ix(port))
+                    parts.append(write_ix(port))
                 else:
                     body = rack.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_iB(port, n + 1))
+                        parts.append(write_iB(port, n + 1))
                     else:
-                        add(write_i(port) + text_length(n, "brokers.rack"))
-                    add(body)
-                add(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
+                        parts.append(write_i(port) + text_length(n, "brokers.rack"))
+                    parts.append(body)
+                parts.append(tag_section(brokers_unknown_tags) if brokers_unknown_tags else b"\0")
             else:
                 body = host.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(node_id, n + 1))
+                    parts.append(write_iB(node_id, n + 1))
                 else:
-                    add(write_i(node_id) + text_length(n, "brokers.host"))
-                add(body)
-                add(write_iBx(port, rack is not None))
+                    parts.append(write_i(node_id) + text_length(n, "brokers.host"))
+                parts.append(body)
+                parts.append(write_ixx(port))
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(controller_id, n + 1))
+            parts.append(write_iB(controller_id, n + 1))
         else:
-            add(write_i(controller_id) + uvarint(n + 1))
+            parts.append(write_i(controller_id) + uvarint(n + 1))
         for (
             topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
             topics_unknown_tags,
@@ -3214,61 +3213,65 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
-                add(write_hx(topics_error_code))
+                parts.append(write_hx(topics_error_code))
             else:
                 body = name.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(topics_error_code, n + 1))
+                    parts.append(write_hB(topics_error_code, n + 1))
                 else:
-                    add(write_h(topics_error_code) + text_length(n, "topics.name"))
-                add(body)
+                    parts.append(write_h(topics_error_code) + text_length(n, "topics.name"))
+                parts.append(body)
             n = len(partitions)
             if n < 127:
-                add(write_16stB(topic_id, is_internal, n + 1))
+                parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
-                add(write_16st(topic_id, is_internal) + uvarint(n + 1))
+                parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
             for (
                 partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
                 offline_replicas, partitions_unknown_tags,
             ) in partitions:
-                if len(offline_replicas) or partitions_unknown_tags:
+                if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
                     n = len(offline_replicas)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*offline_replicas))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*offline_replicas))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     n = len(replica_nodes)
                     if n < 127:
-                        add(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))
+                        parts.append(write_hiiiB(
+                            partitions_error_code, partition_index, leader_id, leader_epoch, n + 1,
+                        ))
                     else:
-                        add(write_hiii(
+                        parts.append(write_hiii(
                             partitions_error_code, partition_index, leader_id, leader_epoch,
                         ) + uvarint(n + 1))
-                    add(write_int32s[n](*replica_nodes))
+                    parts.append(write_int32s[n](*replica_nodes))
                     n = len(isr_nodes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*isr_nodes))
-                    add(write_Bx(1))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*isr_nodes))
+                    parts.append(write_Bx(1))
             if topics_unknown_tags:
-                add(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
+                parts.append(write_i(topic_authorized_operations) + tag_section(topics_unknown_tags))
             else:
-                add(write_ix(topic_authorized_operations))
+                parts.append(write_ix(topic_authorized_operations))
         if unknown_tags:
-            add(write_h(error_code) + tag_section(unknown_tags))
+            parts.append(write_h(error_code) + tag_section(unknown_tags))
         else:
-            add(write_hx(error_code))
+            parts.append(write_hx(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -453,7 +453,6 @@ def _decode_register_broker_record_0(buffer: Buffer, view: memoryview, p: int, e
 def _encode_register_broker_record_0(message: RegisterBrokerRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, end_points, features, rack, fenced,
@@ -471,44 +470,46 @@ def _encode_register_broker_record_0(message: RegisterBrokerRecord) -> list[Part
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
         if n < 127:
-            add(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
+            parts.append(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
         else:
-            add(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
+            parts.append(body)
             if end_points_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         if unknown_tags:
-            add(write_t(fenced) + tag_section(unknown_tags))
+            parts.append(write_t(fenced) + tag_section(unknown_tags))
         else:
-            add(write_tx(fenced))
+            parts.append(write_tx(fenced))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -618,7 +619,6 @@ def _decode_register_broker_record_1(buffer: Buffer, view: memoryview, p: int, e
 def _encode_register_broker_record_1(message: RegisterBrokerRecord) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, end_points, features, rack, fenced,
@@ -634,44 +634,46 @@ def _encode_register_broker_record_1(message: RegisterBrokerRecord) -> list[Part
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
         if n < 127:
-            add(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
+            parts.append(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
         else:
-            add(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
+            parts.append(body)
             if end_points_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         if unknown_tags:
-            add(write_tt(fenced, in_controlled_shutdown) + tag_section(unknown_tags))
+            parts.append(write_tt(fenced, in_controlled_shutdown) + tag_section(unknown_tags))
         else:
-            add(write_ttx(fenced, in_controlled_shutdown))
+            parts.append(write_ttx(fenced, in_controlled_shutdown))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -781,7 +783,6 @@ def _decode_register_broker_record_2(buffer: Buffer, view: memoryview, p: int, e
 def _encode_register_broker_record_2(message: RegisterBrokerRecord) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, end_points, features, rack, fenced,
@@ -795,44 +796,46 @@ def _encode_register_broker_record_2(message: RegisterBrokerRecord) -> list[Part
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
         if n < 127:
-            add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
+            parts.append(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
         else:
-            add(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
+            parts.append(body)
             if end_points_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         if unknown_tags:
-            add(write_tt(fenced, in_controlled_shutdown) + tag_section(unknown_tags))
+            parts.append(write_tt(fenced, in_controlled_shutdown) + tag_section(unknown_tags))
         else:
-            add(write_ttx(fenced, in_controlled_shutdown))
+            parts.append(write_ttx(fenced, in_controlled_shutdown))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -959,7 +962,8 @@ def _decode_register_broker_record_3(buffer: Buffer, view: memoryview, p: int, e
         if t:
             log_dirs, tags, p = _read_register_broker_record_tags(buffer, view, p, end, t)
         else:
-            log_dirs, tags = (), ()
+            log_dirs = ()
+            tags = ()
         if p != end:
             raise not_at_end("RegisterBrokerRecord", p, end)
         return new(RegisterBrokerRecord, (
@@ -975,12 +979,11 @@ def _write_register_broker_record_tags(log_dirs: Any, unknown_tags: UnknownTags)
     known: list[tuple[int, bytes]] = []
     if len(log_dirs):
         parts: list[Part] = []
-        add = parts.append
         n = len(log_dirs)
         if any(len(uuid) != 16 for uuid in log_dirs):
             raise wrong_sizes(log_dirs, "log_dirs")
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_uuids[n](*log_dirs))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_uuids[n](*log_dirs))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -988,7 +991,6 @@ def _write_register_broker_record_tags(log_dirs: Any, unknown_tags: UnknownTags)
 def _encode_register_broker_record_3(message: RegisterBrokerRecord) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, end_points, features, rack, fenced,
@@ -1000,44 +1002,48 @@ def _encode_register_broker_record_3(message: RegisterBrokerRecord) -> list[Part
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
         if n < 127:
-            add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
+            parts.append(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
         else:
-            add(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
+            parts.append(body)
             if end_points_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         if unknown_tags or len(log_dirs):
-            add(write_tt(fenced, in_controlled_shutdown) + _write_register_broker_record_tags(log_dirs, unknown_tags))
+            parts.append(write_tt(
+                fenced, in_controlled_shutdown,
+            ) + _write_register_broker_record_tags(log_dirs, unknown_tags))
         else:
-            add(write_ttx(fenced, in_controlled_shutdown))
+            parts.append(write_ttx(fenced, in_controlled_shutdown))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1178,7 +1184,9 @@ def _decode_register_broker_record_4(buffer: Buffer, view: memoryview, p: int, e
         if t:
             log_dirs, cordoned_log_dirs, tags, p = _read_register_broker_record_tags_2(buffer, view, p, end, t)
         else:
-            log_dirs, cordoned_log_dirs, tags = (), None, ()
+            log_dirs = ()
+            cordoned_log_dirs = None
+            tags = ()
         if p != end:
             raise not_at_end("RegisterBrokerRecord", p, end)
         return new(RegisterBrokerRecord, (
@@ -1194,24 +1202,22 @@ def _write_register_broker_record_tags_2(log_dirs: Any, cordoned_log_dirs: Any, 
     known: list[tuple[int, bytes]] = []
     if len(log_dirs):
         parts: list[Part] = []
-        add = parts.append
         n = len(log_dirs)
         if any(len(uuid) != 16 for uuid in log_dirs):
             raise wrong_sizes(log_dirs, "log_dirs")
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_uuids[n](*log_dirs))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_uuids[n](*log_dirs))
         known.append((0, b"".join(parts)))
     if cordoned_log_dirs is not None:
         parts = []
-        add = parts.append
         if cordoned_log_dirs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(cordoned_log_dirs)
             if any(len(uuid) != 16 for uuid in cordoned_log_dirs):
                 raise wrong_sizes(cordoned_log_dirs, "cordoned_log_dirs")
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_uuids[n](*cordoned_log_dirs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_uuids[n](*cordoned_log_dirs))
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1219,7 +1225,6 @@ def _write_register_broker_record_tags_2(log_dirs: Any, cordoned_log_dirs: Any, 
 def _encode_register_broker_record_4(message: RegisterBrokerRecord) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, end_points, features, rack, fenced,
@@ -1229,46 +1234,48 @@ def _encode_register_broker_record_4(message: RegisterBrokerRecord) -> list[Part
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
         if n < 127:
-            add(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
+            parts.append(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
         else:
-            add(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
+            parts.append(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
+            parts.append(body)
             if end_points_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
+                parts.append(write_hhx(min_supported_version, max_supported_version))
         if rack is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack"))
+            parts.append(body)
         if unknown_tags or len(log_dirs) or cordoned_log_dirs is not None:
-            add(write_tt(
+            parts.append(write_tt(
                 fenced, in_controlled_shutdown,
             ) + _write_register_broker_record_tags_2(log_dirs, cordoned_log_dirs, unknown_tags))
         else:
-            add(write_ttx(fenced, in_controlled_shutdown))
+            parts.append(write_ttx(fenced, in_controlled_shutdown))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1292,13 +1299,12 @@ def _decode_unregister_broker_record_0(buffer: Buffer, view: memoryview, p: int,
 def _encode_unregister_broker_record_0(message: UnregisterBrokerRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, unknown_tags = message
         if unknown_tags:
-            add(write_iq(broker_id, broker_epoch) + tag_section(unknown_tags))
+            parts.append(write_iq(broker_id, broker_epoch) + tag_section(unknown_tags))
         else:
-            add(write_iqx(broker_id, broker_epoch))
+            parts.append(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1334,19 +1340,18 @@ def _decode_topic_record_0(buffer: Buffer, view: memoryview, p: int, end: int) -
 def _encode_topic_record_0(message: TopicRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         name, topic_id, unknown_tags = message
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
         body = name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
+        parts.append(body)
         if unknown_tags:
-            add(write_16s(topic_id) + tag_section(unknown_tags))
+            parts.append(write_16s(topic_id) + tag_section(unknown_tags))
         else:
-            add(write_16sx(topic_id))
+            parts.append(write_16sx(topic_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1419,7 +1424,8 @@ def _decode_partition_record_0(buffer: Buffer, view: memoryview, p: int, end: in
     if t:
         leader_recovery_state, tags, p = _read_partition_record_tags(buffer, view, p, end, t)
     else:
-        leader_recovery_state, tags = 0, ()
+        leader_recovery_state = 0
+        tags = ()
     if p != end:
         raise not_at_end("PartitionRecord", p, end)
     return new(PartitionRecord, (
@@ -1433,8 +1439,7 @@ def _write_partition_record_tags(leader_recovery_state: Any, unknown_tags: Unkno
     known: list[tuple[int, bytes]] = []
     if leader_recovery_state != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_b(leader_recovery_state))
+        parts.append(write_b(leader_recovery_state))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1442,7 +1447,6 @@ def _write_partition_record_tags(leader_recovery_state: Any, unknown_tags: Unkno
 def _encode_partition_record_0(message: PartitionRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             partition_id, topic_id, replicas, isr, removing_replicas, adding_replicas, leader, leader_recovery_state,
@@ -1458,25 +1462,25 @@ def _encode_partition_record_0(message: PartitionRecord) -> list[Part]:
             raise wrong_size(topic_id, "topic_id")
         n = len(replicas)
         if n < 127:
-            add(write_i16sB(partition_id, topic_id, n + 1))
+            parts.append(write_i16sB(partition_id, topic_id, n + 1))
         else:
-            add(write_i16s(partition_id, topic_id) + uvarint(n + 1))
-        add(write_int32s[n](*replicas))
+            parts.append(write_i16s(partition_id, topic_id) + uvarint(n + 1))
+        parts.append(write_int32s[n](*replicas))
         n = len(isr)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*isr))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*isr))
         n = len(removing_replicas)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*removing_replicas))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*removing_replicas))
         n = len(adding_replicas)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*adding_replicas))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*adding_replicas))
         if unknown_tags or leader_recovery_state != 0:
-            add(write_iii(
+            parts.append(write_iii(
                 leader, leader_epoch, partition_epoch,
             ) + _write_partition_record_tags(leader_recovery_state, unknown_tags))
         else:
-            add(write_iiix(leader, leader_epoch, partition_epoch))
+            parts.append(write_iiix(leader, leader_epoch, partition_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1557,7 +1561,8 @@ def _decode_partition_record_1(buffer: Buffer, view: memoryview, p: int, end: in
     if t:
         leader_recovery_state, tags, p = _read_partition_record_tags_2(buffer, view, p, end, t)
     else:
-        leader_recovery_state, tags = 0, ()
+        leader_recovery_state = 0
+        tags = ()
     if p != end:
         raise not_at_end("PartitionRecord", p, end)
     return new(PartitionRecord, (
@@ -1571,8 +1576,7 @@ def _write_partition_record_tags_2(leader_recovery_state: Any, unknown_tags: Unk
     known: list[tuple[int, bytes]] = []
     if leader_recovery_state != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_b(leader_recovery_state))
+        parts.append(write_b(leader_recovery_state))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1580,7 +1584,6 @@ def _write_partition_record_tags_2(leader_recovery_state: Any, unknown_tags: Unk
 def _encode_partition_record_1(message: PartitionRecord) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             partition_id, topic_id, replicas, isr, removing_replicas, adding_replicas, leader, leader_recovery_state,
@@ -1594,31 +1597,31 @@ def _encode_partition_record_1(message: PartitionRecord) -> list[Part]:
             raise wrong_size(topic_id, "topic_id")
         n = len(replicas)
         if n < 127:
-            add(write_i16sB(partition_id, topic_id, n + 1))
+            parts.append(write_i16sB(partition_id, topic_id, n + 1))
         else:
-            add(write_i16s(partition_id, topic_id) + uvarint(n + 1))
-        add(write_int32s[n](*replicas))
+            parts.append(write_i16s(partition_id, topic_id) + uvarint(n + 1))
+        parts.append(write_int32s[n](*replicas))
         n = len(isr)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*isr))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*isr))
         n = len(removing_replicas)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*removing_replicas))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*removing_replicas))
         n = len(adding_replicas)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*adding_replicas))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*adding_replicas))
         n = len(directories)
         if any(len(uuid) != 16 for uuid in directories):
             raise wrong_sizes(directories, "directories")
         if n < 127:
-            add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
+            parts.append(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
         else:
-            add(write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
-        add(write_uuids[n](*directories))
+            parts.append(write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
+        parts.append(write_uuids[n](*directories))
         if unknown_tags or leader_recovery_state != 0:
-            add(_write_partition_record_tags_2(leader_recovery_state, unknown_tags))
+            parts.append(_write_partition_record_tags_2(leader_recovery_state, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1729,7 +1732,10 @@ def _decode_partition_record_2(buffer: Buffer, view: memoryview, p: int, end: in
             leader_recovery_state, eligible_leader_replicas, last_known_elr, tags, p,
         ) = _read_partition_record_tags_3(buffer, view, p, end, t)
     else:
-        leader_recovery_state, eligible_leader_replicas, last_known_elr, tags = 0, None, None, ()
+        leader_recovery_state = 0
+        eligible_leader_replicas = None
+        last_known_elr = None
+        tags = ()
     if p != end:
         raise not_at_end("PartitionRecord", p, end)
     return new(PartitionRecord, (
@@ -1745,28 +1751,25 @@ def _write_partition_record_tags_3(
     known: list[tuple[int, bytes]] = []
     if leader_recovery_state != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_b(leader_recovery_state))
+        parts.append(write_b(leader_recovery_state))
         known.append((0, b"".join(parts)))
     if eligible_leader_replicas is not None:
         parts = []
-        add = parts.append
         if eligible_leader_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(eligible_leader_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*eligible_leader_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*eligible_leader_replicas))
         known.append((1, b"".join(parts)))
     if last_known_elr is not None:
         parts = []
-        add = parts.append
         if last_known_elr is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(last_known_elr)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*last_known_elr))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*last_known_elr))
         known.append((2, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1774,7 +1777,6 @@ def _write_partition_record_tags_3(
 def _encode_partition_record_2(message: PartitionRecord) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             partition_id, topic_id, replicas, isr, removing_replicas, adding_replicas, leader, leader_recovery_state,
@@ -1784,36 +1786,36 @@ def _encode_partition_record_2(message: PartitionRecord) -> list[Part]:
             raise wrong_size(topic_id, "topic_id")
         n = len(replicas)
         if n < 127:
-            add(write_i16sB(partition_id, topic_id, n + 1))
+            parts.append(write_i16sB(partition_id, topic_id, n + 1))
         else:
-            add(write_i16s(partition_id, topic_id) + uvarint(n + 1))
-        add(write_int32s[n](*replicas))
+            parts.append(write_i16s(partition_id, topic_id) + uvarint(n + 1))
+        parts.append(write_int32s[n](*replicas))
         n = len(isr)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*isr))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*isr))
         n = len(removing_replicas)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*removing_replicas))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*removing_replicas))
         n = len(adding_replicas)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_int32s[n](*adding_replicas))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_int32s[n](*adding_replicas))
         n = len(directories)
         if any(len(uuid) != 16 for uuid in directories):
             raise wrong_sizes(directories, "directories")
         if n < 127:
-            add(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
+            parts.append(write_iiiB(leader, leader_epoch, partition_epoch, n + 1))
         else:
-            add(write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
-        add(write_uuids[n](*directories))
+            parts.append(write_iii(leader, leader_epoch, partition_epoch) + uvarint(n + 1))
+        parts.append(write_uuids[n](*directories))
         if (
             unknown_tags
             or leader_recovery_state != 0
             or eligible_leader_replicas is not None
             or last_known_elr is not None
         ):
-            add(_write_partition_record_tags_3(leader_recovery_state, eligible_leader_replicas, last_known_elr, unknown_tags))
+            parts.append(_write_partition_record_tags_3(leader_recovery_state, eligible_leader_replicas, last_known_elr, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1873,28 +1875,27 @@ def _decode_config_record_0(buffer: Buffer, view: memoryview, p: int, end: int) 
 def _encode_config_record_0(message: ConfigRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         resource_type, resource_name, name, value, unknown_tags = message
         body = resource_name.encode()
         n = len(body)
         if n < 127:
-            add(write_bB(resource_type, n + 1))
+            parts.append(write_bB(resource_type, n + 1))
         else:
-            add(write_b(resource_type) + text_length(n, "resource_name"))
-        add(body)
+            parts.append(write_b(resource_type) + text_length(n, "resource_name"))
+        parts.append(body)
         body = name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
+        parts.append(body)
         if value is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = value.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "value"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "value"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1996,9 +1997,13 @@ def _decode_partition_change_record_0(buffer: Buffer, view: memoryview, p: int, 
             isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, tags, p,
         ) = _read_partition_change_record_tags(buffer, view, p, end, t)
     else:
-        (
-            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, tags,
-        ) = None, -2, None, None, None, -1, ()
+        isr = None
+        leader = -2
+        replicas = None
+        removing_replicas = None
+        adding_replicas = None
+        leader_recovery_state = -1
+        tags = ()
     if p != end:
         raise not_at_end("PartitionChangeRecord", p, end)
     return new(PartitionChangeRecord, (
@@ -2015,53 +2020,47 @@ def _write_partition_change_record_tags(
     known: list[tuple[int, bytes]] = []
     if isr is not None:
         parts: list[Part] = []
-        add = parts.append
         if isr is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(isr)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*isr))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*isr))
         known.append((0, b"".join(parts)))
     if leader != -2:
         parts = []
-        add = parts.append
-        add(write_i(leader))
+        parts.append(write_i(leader))
         known.append((1, b"".join(parts)))
     if replicas is not None:
         parts = []
-        add = parts.append
         if replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*replicas))
         known.append((2, b"".join(parts)))
     if removing_replicas is not None:
         parts = []
-        add = parts.append
         if removing_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(removing_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*removing_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*removing_replicas))
         known.append((3, b"".join(parts)))
     if adding_replicas is not None:
         parts = []
-        add = parts.append
         if adding_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(adding_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*adding_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*adding_replicas))
         known.append((4, b"".join(parts)))
     if leader_recovery_state != -1:
         parts = []
-        add = parts.append
-        add(write_b(leader_recovery_state))
+        parts.append(write_b(leader_recovery_state))
         known.append((5, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2069,7 +2068,6 @@ def _write_partition_change_record_tags(
 def _encode_partition_change_record_0(message: PartitionChangeRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             partition_id, topic_id, isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state,
@@ -2092,11 +2090,11 @@ def _encode_partition_change_record_0(message: PartitionChangeRecord) -> list[Pa
             or adding_replicas is not None
             or leader_recovery_state != -1
         ):
-            add(write_i16s(
+            parts.append(write_i16s(
                 partition_id, topic_id,
             ) + _write_partition_change_record_tags(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, unknown_tags))
         else:
-            add(write_i16sx(partition_id, topic_id))
+            parts.append(write_i16sx(partition_id, topic_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2212,9 +2210,14 @@ def _decode_partition_change_record_1(buffer: Buffer, view: memoryview, p: int, 
             isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, tags, p,
         ) = _read_partition_change_record_tags_2(buffer, view, p, end, t)
     else:
-        (
-            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, tags,
-        ) = None, -2, None, None, None, -1, None, ()
+        isr = None
+        leader = -2
+        replicas = None
+        removing_replicas = None
+        adding_replicas = None
+        leader_recovery_state = -1
+        directories = None
+        tags = ()
     if p != end:
         raise not_at_end("PartitionChangeRecord", p, end)
     return new(PartitionChangeRecord, (
@@ -2231,65 +2234,58 @@ def _write_partition_change_record_tags_2(
     known: list[tuple[int, bytes]] = []
     if isr is not None:
         parts: list[Part] = []
-        add = parts.append
         if isr is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(isr)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*isr))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*isr))
         known.append((0, b"".join(parts)))
     if leader != -2:
         parts = []
-        add = parts.append
-        add(write_i(leader))
+        parts.append(write_i(leader))
         known.append((1, b"".join(parts)))
     if replicas is not None:
         parts = []
-        add = parts.append
         if replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*replicas))
         known.append((2, b"".join(parts)))
     if removing_replicas is not None:
         parts = []
-        add = parts.append
         if removing_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(removing_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*removing_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*removing_replicas))
         known.append((3, b"".join(parts)))
     if adding_replicas is not None:
         parts = []
-        add = parts.append
         if adding_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(adding_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*adding_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*adding_replicas))
         known.append((4, b"".join(parts)))
     if leader_recovery_state != -1:
         parts = []
-        add = parts.append
-        add(write_b(leader_recovery_state))
+        parts.append(write_b(leader_recovery_state))
         known.append((5, b"".join(parts)))
     if directories is not None:
         parts = []
-        add = parts.append
         if directories is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(directories)
             if any(len(uuid) != 16 for uuid in directories):
                 raise wrong_sizes(directories, "directories")
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_uuids[n](*directories))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_uuids[n](*directories))
         known.append((8, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2297,7 +2293,6 @@ def _write_partition_change_record_tags_2(
 def _encode_partition_change_record_1(message: PartitionChangeRecord) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             partition_id, topic_id, isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state,
@@ -2319,11 +2314,11 @@ def _encode_partition_change_record_1(message: PartitionChangeRecord) -> list[Pa
             or leader_recovery_state != -1
             or directories is not None
         ):
-            add(write_i16s(
+            parts.append(write_i16s(
                 partition_id, topic_id,
             ) + _write_partition_change_record_tags_2(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, directories, unknown_tags))
         else:
-            add(write_i16sx(partition_id, topic_id))
+            parts.append(write_i16sx(partition_id, topic_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2468,10 +2463,16 @@ def _decode_partition_change_record_2(buffer: Buffer, view: memoryview, p: int, 
             eligible_leader_replicas, last_known_elr, directories, tags, p,
         ) = _read_partition_change_record_tags_3(buffer, view, p, end, t)
     else:
-        (
-            isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state,
-            eligible_leader_replicas, last_known_elr, directories, tags,
-        ) = None, -2, None, None, None, -1, None, None, None, ()
+        isr = None
+        leader = -2
+        replicas = None
+        removing_replicas = None
+        adding_replicas = None
+        leader_recovery_state = -1
+        eligible_leader_replicas = None
+        last_known_elr = None
+        directories = None
+        tags = ()
     if p != end:
         raise not_at_end("PartitionChangeRecord", p, end)
     return new(PartitionChangeRecord, (
@@ -2488,85 +2489,76 @@ def _write_partition_change_record_tags_3(
     known: list[tuple[int, bytes]] = []
     if isr is not None:
         parts: list[Part] = []
-        add = parts.append
         if isr is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(isr)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*isr))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*isr))
         known.append((0, b"".join(parts)))
     if leader != -2:
         parts = []
-        add = parts.append
-        add(write_i(leader))
+        parts.append(write_i(leader))
         known.append((1, b"".join(parts)))
     if replicas is not None:
         parts = []
-        add = parts.append
         if replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*replicas))
         known.append((2, b"".join(parts)))
     if removing_replicas is not None:
         parts = []
-        add = parts.append
         if removing_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(removing_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*removing_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*removing_replicas))
         known.append((3, b"".join(parts)))
     if adding_replicas is not None:
         parts = []
-        add = parts.append
         if adding_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(adding_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*adding_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*adding_replicas))
         known.append((4, b"".join(parts)))
     if leader_recovery_state != -1:
         parts = []
-        add = parts.append
-        add(write_b(leader_recovery_state))
+        parts.append(write_b(leader_recovery_state))
         known.append((5, b"".join(parts)))
     if eligible_leader_replicas is not None:
         parts = []
-        add = parts.append
         if eligible_leader_replicas is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(eligible_leader_replicas)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*eligible_leader_replicas))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*eligible_leader_replicas))
         known.append((6, b"".join(parts)))
     if last_known_elr is not None:
         parts = []
-        add = parts.append
         if last_known_elr is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(last_known_elr)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_int32s[n](*last_known_elr))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_int32s[n](*last_known_elr))
         known.append((7, b"".join(parts)))
     if directories is not None:
         parts = []
-        add = parts.append
         if directories is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(directories)
             if any(len(uuid) != 16 for uuid in directories):
                 raise wrong_sizes(directories, "directories")
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_uuids[n](*directories))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_uuids[n](*directories))
         known.append((8, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -2574,7 +2566,6 @@ def _write_partition_change_record_tags_3(
 def _encode_partition_change_record_2(message: PartitionChangeRecord) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             partition_id, topic_id, isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state,
@@ -2594,11 +2585,11 @@ def _encode_partition_change_record_2(message: PartitionChangeRecord) -> list[Pa
             or last_known_elr is not None
             or directories is not None
         ):
-            add(write_i16s(
+            parts.append(write_i16s(
                 partition_id, topic_id,
             ) + _write_partition_change_record_tags_3(isr, leader, replicas, removing_replicas, adding_replicas, leader_recovery_state, eligible_leader_replicas, last_known_elr, directories, unknown_tags))
         else:
-            add(write_i16sx(partition_id, topic_id))
+            parts.append(write_i16sx(partition_id, topic_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2622,13 +2613,12 @@ def _decode_fence_broker_record_0(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_fence_broker_record_0(message: FenceBrokerRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         id, epoch, unknown_tags = message
         if unknown_tags:
-            add(write_iq(id, epoch) + tag_section(unknown_tags))
+            parts.append(write_iq(id, epoch) + tag_section(unknown_tags))
         else:
-            add(write_iqx(id, epoch))
+            parts.append(write_iqx(id, epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2652,13 +2642,12 @@ def _decode_unfence_broker_record_0(buffer: Buffer, view: memoryview, p: int, en
 def _encode_unfence_broker_record_0(message: UnfenceBrokerRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         id, epoch, unknown_tags = message
         if unknown_tags:
-            add(write_iq(id, epoch) + tag_section(unknown_tags))
+            parts.append(write_iq(id, epoch) + tag_section(unknown_tags))
         else:
-            add(write_iqx(id, epoch))
+            parts.append(write_iqx(id, epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2682,15 +2671,14 @@ def _decode_remove_topic_record_0(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_remove_topic_record_0(message: RemoveTopicRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topic_id, unknown_tags = message
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
         if unknown_tags:
-            add(write_16s(topic_id) + tag_section(unknown_tags))
+            parts.append(write_16s(topic_id) + tag_section(unknown_tags))
         else:
-            add(write_16sx(topic_id))
+            parts.append(write_16sx(topic_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2769,34 +2757,33 @@ def _decode_delegation_token_record_0(buffer: Buffer, view: memoryview, p: int, 
 def _encode_delegation_token_record_0(message: DelegationTokenRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             owner, requester, renewers, issue_timestamp, max_timestamp, expiration_timestamp, token_id, unknown_tags,
         ) = message
         body = owner.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owner"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owner"))
+        parts.append(body)
         body = requester.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "requester"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "requester"))
+        parts.append(body)
         n = len(renewers)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in renewers:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers"))
+            parts.append(body)
         body = token_id.encode()
         n = len(body)
         if n < 127:
-            add(write_qqqB(issue_timestamp, max_timestamp, expiration_timestamp, n + 1))
+            parts.append(write_qqqB(issue_timestamp, max_timestamp, expiration_timestamp, n + 1))
         else:
-            add(write_qqq(issue_timestamp, max_timestamp, expiration_timestamp) + text_length(n, "token_id"))
-        add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(write_qqq(issue_timestamp, max_timestamp, expiration_timestamp) + text_length(n, "token_id"))
+        parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2856,29 +2843,28 @@ def _decode_user_scram_credential_record_0(buffer: Buffer, view: memoryview, p: 
 def _encode_user_scram_credential_record_0(message: UserScramCredentialRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         name, mechanism, salt, stored_key, server_key, iterations, unknown_tags = message
         body = name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
+        parts.append(body)
         n = len(salt)
         if n < 127:
-            add(write_bB(mechanism, n + 1))
+            parts.append(write_bB(mechanism, n + 1))
         else:
-            add(write_b(mechanism) + uvarint(n + 1))
-        add(salt)
+            parts.append(write_b(mechanism) + uvarint(n + 1))
+        parts.append(salt)
         n = len(stored_key)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(stored_key)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(stored_key)
         n = len(server_key)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(server_key)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(server_key)
         if unknown_tags:
-            add(write_i(iterations) + tag_section(unknown_tags))
+            parts.append(write_i(iterations) + tag_section(unknown_tags))
         else:
-            add(write_ix(iterations))
+            parts.append(write_ix(iterations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -2914,17 +2900,16 @@ def _decode_feature_level_record_0(buffer: Buffer, view: memoryview, p: int, end
 def _encode_feature_level_record_0(message: FeatureLevelRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         name, feature_level, unknown_tags = message
         body = name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
+        parts.append(body)
         if unknown_tags:
-            add(write_h(feature_level) + tag_section(unknown_tags))
+            parts.append(write_h(feature_level) + tag_section(unknown_tags))
         else:
-            add(write_hx(feature_level))
+            parts.append(write_hx(feature_level))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3003,32 +2988,31 @@ def _decode_client_quota_record_0(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_client_quota_record_0(message: ClientQuotaRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         entity, key, value, remove, unknown_tags = message
         n = len(entity)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for entity_type, entity_name, entity_unknown_tags in entity:
             body = entity_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entity.entity_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entity.entity_type"))
+            parts.append(body)
             if entity_name is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = entity_name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entity.entity_name"))
-                add(body)
-            add(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entity.entity_name"))
+                parts.append(body)
+            parts.append(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
         body = key.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "key"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "key"))
+        parts.append(body)
         if unknown_tags:
-            add(write_dt(value, remove) + tag_section(unknown_tags))
+            parts.append(write_dt(value, remove) + tag_section(unknown_tags))
         else:
-            add(write_dtx(value, remove))
+            parts.append(write_dtx(value, remove))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3052,13 +3036,12 @@ def _decode_producer_ids_record_0(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_producer_ids_record_0(message: ProducerIdsRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, next_producer_id, unknown_tags = message
         if unknown_tags:
-            add(write_iqq(broker_id, broker_epoch, next_producer_id) + tag_section(unknown_tags))
+            parts.append(write_iqq(broker_id, broker_epoch, next_producer_id) + tag_section(unknown_tags))
         else:
-            add(write_iqqx(broker_id, broker_epoch, next_producer_id))
+            parts.append(write_iqqx(broker_id, broker_epoch, next_producer_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3096,7 +3079,8 @@ def _decode_broker_registration_change_record_0(buffer: Buffer, view: memoryview
     if t:
         fenced, tags, p = _read_broker_registration_change_record_tags(buffer, view, p, end, t)
     else:
-        fenced, tags = 0, ()
+        fenced = 0
+        tags = ()
     if p != end:
         raise not_at_end("BrokerRegistrationChangeRecord", p, end)
     return new(BrokerRegistrationChangeRecord, (broker_id, broker_epoch, fenced, 0, (), None, tags))
@@ -3107,8 +3091,7 @@ def _write_broker_registration_change_record_tags(fenced: Any, unknown_tags: Unk
     known: list[tuple[int, bytes]] = []
     if fenced != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_b(fenced))
+        parts.append(write_b(fenced))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3116,7 +3099,6 @@ def _write_broker_registration_change_record_tags(fenced: Any, unknown_tags: Unk
 def _encode_broker_registration_change_record_0(message: BrokerRegistrationChangeRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
         if in_controlled_shutdown != 0:
@@ -3126,9 +3108,11 @@ def _encode_broker_registration_change_record_0(message: BrokerRegistrationChang
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 0")
         if unknown_tags or fenced != 0:
-            add(write_iq(broker_id, broker_epoch) + _write_broker_registration_change_record_tags(fenced, unknown_tags))
+            parts.append(write_iq(
+                broker_id, broker_epoch,
+            ) + _write_broker_registration_change_record_tags(fenced, unknown_tags))
         else:
-            add(write_iqx(broker_id, broker_epoch))
+            parts.append(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3174,7 +3158,9 @@ def _decode_broker_registration_change_record_1(buffer: Buffer, view: memoryview
             fenced, in_controlled_shutdown, tags, p,
         ) = _read_broker_registration_change_record_tags_2(buffer, view, p, end, t)
     else:
-        fenced, in_controlled_shutdown, tags = 0, 0, ()
+        fenced = 0
+        in_controlled_shutdown = 0
+        tags = ()
     if p != end:
         raise not_at_end("BrokerRegistrationChangeRecord", p, end)
     return new(BrokerRegistrationChangeRecord, (
@@ -3189,13 +3175,11 @@ def _write_broker_registration_change_record_tags_2(
     known: list[tuple[int, bytes]] = []
     if fenced != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_b(fenced))
+        parts.append(write_b(fenced))
         known.append((0, b"".join(parts)))
     if in_controlled_shutdown != 0:
         parts = []
-        add = parts.append
-        add(write_b(in_controlled_shutdown))
+        parts.append(write_b(in_controlled_shutdown))
         known.append((1, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3203,7 +3187,6 @@ def _write_broker_registration_change_record_tags_2(
 def _encode_broker_registration_change_record_1(message: BrokerRegistrationChangeRecord) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
         if len(log_dirs):
@@ -3211,11 +3194,11 @@ def _encode_broker_registration_change_record_1(message: BrokerRegistrationChang
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 1")
         if unknown_tags or fenced != 0 or in_controlled_shutdown != 0:
-            add(write_iq(
+            parts.append(write_iq(
                 broker_id, broker_epoch,
             ) + _write_broker_registration_change_record_tags_2(fenced, in_controlled_shutdown, unknown_tags))
         else:
-            add(write_iqx(broker_id, broker_epoch))
+            parts.append(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3275,7 +3258,10 @@ def _decode_broker_registration_change_record_2(buffer: Buffer, view: memoryview
             fenced, in_controlled_shutdown, log_dirs, tags, p,
         ) = _read_broker_registration_change_record_tags_3(buffer, view, p, end, t)
     else:
-        fenced, in_controlled_shutdown, log_dirs, tags = 0, 0, (), ()
+        fenced = 0
+        in_controlled_shutdown = 0
+        log_dirs = ()
+        tags = ()
     if p != end:
         raise not_at_end("BrokerRegistrationChangeRecord", p, end)
     return new(BrokerRegistrationChangeRecord, (
@@ -3290,22 +3276,19 @@ def _write_broker_registration_change_record_tags_3(
     known: list[tuple[int, bytes]] = []
     if fenced != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_b(fenced))
+        parts.append(write_b(fenced))
         known.append((0, b"".join(parts)))
     if in_controlled_shutdown != 0:
         parts = []
-        add = parts.append
-        add(write_b(in_controlled_shutdown))
+        parts.append(write_b(in_controlled_shutdown))
         known.append((1, b"".join(parts)))
     if len(log_dirs):
         parts = []
-        add = parts.append
         n = len(log_dirs)
         if any(len(uuid) != 16 for uuid in log_dirs):
             raise wrong_sizes(log_dirs, "log_dirs")
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_uuids[n](*log_dirs))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_uuids[n](*log_dirs))
         known.append((2, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3313,17 +3296,16 @@ def _write_broker_registration_change_record_tags_3(
 def _encode_broker_registration_change_record_2(message: BrokerRegistrationChangeRecord) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
         if cordoned_log_dirs is not None:
             raise absent("cordoned_log_dirs", "version 2")
         if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or len(log_dirs):
-            add(write_iq(
+            parts.append(write_iq(
                 broker_id, broker_epoch,
             ) + _write_broker_registration_change_record_tags_3(fenced, in_controlled_shutdown, log_dirs, unknown_tags))
         else:
-            add(write_iqx(broker_id, broker_epoch))
+            parts.append(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3397,7 +3379,11 @@ def _decode_broker_registration_change_record_3(buffer: Buffer, view: memoryview
             fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, tags, p,
         ) = _read_broker_registration_change_record_tags_4(buffer, view, p, end, t)
     else:
-        fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, tags = 0, 0, (), None, ()
+        fenced = 0
+        in_controlled_shutdown = 0
+        log_dirs = ()
+        cordoned_log_dirs = None
+        tags = ()
     if p != end:
         raise not_at_end("BrokerRegistrationChangeRecord", p, end)
     return new(BrokerRegistrationChangeRecord, (
@@ -3412,34 +3398,30 @@ def _write_broker_registration_change_record_tags_4(
     known: list[tuple[int, bytes]] = []
     if fenced != 0:
         parts: list[Part] = []
-        add = parts.append
-        add(write_b(fenced))
+        parts.append(write_b(fenced))
         known.append((0, b"".join(parts)))
     if in_controlled_shutdown != 0:
         parts = []
-        add = parts.append
-        add(write_b(in_controlled_shutdown))
+        parts.append(write_b(in_controlled_shutdown))
         known.append((1, b"".join(parts)))
     if len(log_dirs):
         parts = []
-        add = parts.append
         n = len(log_dirs)
         if any(len(uuid) != 16 for uuid in log_dirs):
             raise wrong_sizes(log_dirs, "log_dirs")
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(write_uuids[n](*log_dirs))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(write_uuids[n](*log_dirs))
         known.append((2, b"".join(parts)))
     if cordoned_log_dirs is not None:
         parts = []
-        add = parts.append
         if cordoned_log_dirs is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(cordoned_log_dirs)
             if any(len(uuid) != 16 for uuid in cordoned_log_dirs):
                 raise wrong_sizes(cordoned_log_dirs, "cordoned_log_dirs")
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(write_uuids[n](*cordoned_log_dirs))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(write_uuids[n](*cordoned_log_dirs))
         known.append((3, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3447,15 +3429,14 @@ def _write_broker_registration_change_record_tags_4(
 def _encode_broker_registration_change_record_3(message: BrokerRegistrationChangeRecord) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, broker_epoch, fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags = message
         if unknown_tags or fenced != 0 or in_controlled_shutdown != 0 or len(log_dirs) or cordoned_log_dirs is not None:
-            add(write_iq(
+            parts.append(write_iq(
                 broker_id, broker_epoch,
             ) + _write_broker_registration_change_record_tags_4(fenced, in_controlled_shutdown, log_dirs, cordoned_log_dirs, unknown_tags))
         else:
-            add(write_iqx(broker_id, broker_epoch))
+            parts.append(write_iqx(broker_id, broker_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3511,7 +3492,6 @@ def _decode_access_control_entry_record_0(buffer: Buffer, view: memoryview, p: i
 def _encode_access_control_entry_record_0(message: AccessControlEntryRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             id, resource_type, resource_name, pattern_type, principal, host, operation, permission_type, unknown_tags,
@@ -3521,25 +3501,25 @@ def _encode_access_control_entry_record_0(message: AccessControlEntryRecord) -> 
         body = resource_name.encode()
         n = len(body)
         if n < 127:
-            add(write_16sbB(id, resource_type, n + 1))
+            parts.append(write_16sbB(id, resource_type, n + 1))
         else:
-            add(write_16sb(id, resource_type) + text_length(n, "resource_name"))
-        add(body)
+            parts.append(write_16sb(id, resource_type) + text_length(n, "resource_name"))
+        parts.append(body)
         body = principal.encode()
         n = len(body)
         if n < 127:
-            add(write_bB(pattern_type, n + 1))
+            parts.append(write_bB(pattern_type, n + 1))
         else:
-            add(write_b(pattern_type) + text_length(n, "principal"))
-        add(body)
+            parts.append(write_b(pattern_type) + text_length(n, "principal"))
+        parts.append(body)
         body = host.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "host"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "host"))
+        parts.append(body)
         if unknown_tags:
-            add(write_bb(operation, permission_type) + tag_section(unknown_tags))
+            parts.append(write_bb(operation, permission_type) + tag_section(unknown_tags))
         else:
-            add(write_bbx(operation, permission_type))
+            parts.append(write_bbx(operation, permission_type))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3563,15 +3543,14 @@ def _decode_remove_access_control_entry_record_0(buffer: Buffer, view: memoryvie
 def _encode_remove_access_control_entry_record_0(message: RemoveAccessControlEntryRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         id, unknown_tags = message
         if len(id) != 16:
             raise wrong_size(id, "id")
         if unknown_tags:
-            add(write_16s(id) + tag_section(unknown_tags))
+            parts.append(write_16s(id) + tag_section(unknown_tags))
         else:
-            add(write_16sx(id))
+            parts.append(write_16sx(id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3595,10 +3574,9 @@ def _decode_no_op_record_0(buffer: Buffer, view: memoryview, p: int, end: int) -
 def _encode_no_op_record_0(message: NoOpRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (unknown_tags,) = message
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3622,13 +3600,12 @@ def _decode_zk_migration_state_record_0(buffer: Buffer, view: memoryview, p: int
 def _encode_zk_migration_state_record_0(message: ZkMigrationStateRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         zk_migration_state, unknown_tags = message
         if unknown_tags:
-            add(write_b(zk_migration_state) + tag_section(unknown_tags))
+            parts.append(write_b(zk_migration_state) + tag_section(unknown_tags))
         else:
-            add(write_bx(zk_migration_state))
+            parts.append(write_bx(zk_migration_state))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3664,17 +3641,16 @@ def _decode_remove_user_scram_credential_record_0(buffer: Buffer, view: memoryvi
 def _encode_remove_user_scram_credential_record_0(message: RemoveUserScramCredentialRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         name, mechanism, unknown_tags = message
         body = name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
+        parts.append(body)
         if unknown_tags:
-            add(write_b(mechanism) + tag_section(unknown_tags))
+            parts.append(write_b(mechanism) + tag_section(unknown_tags))
         else:
-            add(write_bx(mechanism))
+            parts.append(write_bx(mechanism))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3727,7 +3703,8 @@ def _decode_begin_transaction_record_0(buffer: Buffer, view: memoryview, p: int,
     if t:
         name, tags, p = _read_begin_transaction_record_tags(buffer, view, p, end, t)
     else:
-        name, tags = None, ()
+        name = None
+        tags = ()
     if p != end:
         raise not_at_end("BeginTransactionRecord", p, end)
     return new(BeginTransactionRecord, (name, tags))
@@ -3738,14 +3715,13 @@ def _write_begin_transaction_record_tags(name: Any, unknown_tags: UnknownTags) -
     known: list[tuple[int, bytes]] = []
     if name is not None:
         parts: list[Part] = []
-        add = parts.append
         if name is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3753,13 +3729,12 @@ def _write_begin_transaction_record_tags(name: Any, unknown_tags: UnknownTags) -
 def _encode_begin_transaction_record_0(message: BeginTransactionRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         name, unknown_tags = message
         if unknown_tags or name is not None:
-            add(_write_begin_transaction_record_tags(name, unknown_tags))
+            parts.append(_write_begin_transaction_record_tags(name, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3783,10 +3758,9 @@ def _decode_end_transaction_record_0(buffer: Buffer, view: memoryview, p: int, e
 def _encode_end_transaction_record_0(message: EndTransactionRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (unknown_tags,) = message
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3839,7 +3813,8 @@ def _decode_abort_transaction_record_0(buffer: Buffer, view: memoryview, p: int,
     if t:
         reason, tags, p = _read_abort_transaction_record_tags(buffer, view, p, end, t)
     else:
-        reason, tags = None, ()
+        reason = None
+        tags = ()
     if p != end:
         raise not_at_end("AbortTransactionRecord", p, end)
     return new(AbortTransactionRecord, (reason, tags))
@@ -3850,14 +3825,13 @@ def _write_abort_transaction_record_tags(reason: Any, unknown_tags: UnknownTags)
     known: list[tuple[int, bytes]] = []
     if reason is not None:
         parts: list[Part] = []
-        add = parts.append
         if reason is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = reason.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "reason"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "reason"))
+            parts.append(body)
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -3865,13 +3839,12 @@ def _write_abort_transaction_record_tags(reason: Any, unknown_tags: UnknownTags)
 def _encode_abort_transaction_record_0(message: AbortTransactionRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         reason, unknown_tags = message
         if unknown_tags or reason is not None:
-            add(_write_abort_transaction_record_tags(reason, unknown_tags))
+            parts.append(_write_abort_transaction_record_tags(reason, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -3907,14 +3880,13 @@ def _decode_remove_delegation_token_record_0(buffer: Buffer, view: memoryview, p
 def _encode_remove_delegation_token_record_0(message: RemoveDelegationTokenRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         token_id, unknown_tags = message
         body = token_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "token_id"))
-        add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "token_id"))
+        parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4008,41 +3980,42 @@ def _decode_register_controller_record_0(buffer: Buffer, view: memoryview, p: in
 def _encode_register_controller_record_0(message: RegisterControllerRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         controller_id, incarnation_id, zk_migration_ready, end_points, features, unknown_tags = message
         if len(incarnation_id) != 16:
             raise wrong_size(incarnation_id, "incarnation_id")
         n = len(end_points)
         if n < 127:
-            add(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
+            parts.append(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
         else:
-            add(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
+            parts.append(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
         for name, host, port, security_protocol, end_points_unknown_tags in end_points:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.host"))
+            parts.append(body)
             if end_points_unknown_tags:
-                add(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
+                parts.append(write_Hh(port, security_protocol) + tag_section(end_points_unknown_tags))
             else:
-                add(write_Hhx(port, security_protocol))
+                parts.append(write_Hhx(port, security_protocol))
         n = len(features)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
             body = features_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
+            parts.append(body)
             if features_unknown_tags:
-                add(write_hh(min_supported_version, max_supported_version) + tag_section(features_unknown_tags))
+                parts.append(write_hh(
+                    min_supported_version, max_supported_version,
+                ) + tag_section(features_unknown_tags))
             else:
-                add(write_hhx(min_supported_version, max_supported_version))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hhx(min_supported_version, max_supported_version))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -4078,14 +4051,13 @@ def _decode_clear_elr_record_0(buffer: Buffer, view: memoryview, p: int, end: in
 def _encode_clear_elr_record_0(message: ClearElrRecord) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         topic_name, unknown_tags = message
         body = topic_name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_name"))
-        add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_name"))
+        parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -36,10 +36,12 @@ read_ihB = Struct(">ihB").unpack_from
 read_ii = Struct(">ii").unpack_from
 read_iqh = Struct(">iqh").unpack_from
 read_iqiB = Struct(">iqiB").unpack_from
+read_iqiBB = Struct(">iqiBB").unpack_from
 read_iqih = Struct(">iqih").unpack_from
 read_qi = Struct(">qi").unpack_from
 rows_ih = Struct(">ih").iter_unpack
 rows_ihx = Struct(">ihx").iter_unpack
+rows_iqixx = Struct(">iqixx").iter_unpack
 write_16s = Struct(">16s").pack
 write_16sB = Struct(">16sB").pack
 write_h = Struct(">h").pack
@@ -51,9 +53,9 @@ write_ii = Struct(">ii").pack
 write_iqh = Struct(">iqh").pack
 write_iqi = Struct(">iqi").pack
 write_iqiB = Struct(">iqiB").pack
-write_iqiBx = Struct(">iqiBx").pack
 write_iqih = Struct(">iqih").pack
 write_iqix = Struct(">iqix").pack
+write_iqixx = Struct(">iqixx").pack
 write_qi = Struct(">qi").pack
 
 
@@ -173,7 +175,6 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_2(message: OffsetCommitRequest) -> list[Part]:
     """Versions 2-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id_or_member_epoch, member_id, group_instance_id, retention_time_ms, topics,
@@ -185,35 +186,35 @@ def _encode_request_2(message: OffsetCommitRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 2-4")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id_or_member_epoch, n))
-        add(body)
+        parts.append(write_ih(generation_id_or_member_epoch, n))
+        parts.append(body)
         n = len(topics)
-        add(write_qi(retention_time_ms, n))
+        parts.append(write_qi(retention_time_ms, n))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-4")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 2-4")
                 if committed_metadata is None:
-                    add(write_iqh(partition_index, committed_offset, -1))
+                    parts.append(write_iqh(partition_index, committed_offset, -1))
                 else:
                     body = committed_metadata.encode()
                     n = len(body)
-                    add(write_iqh(partition_index, committed_offset, n))
-                    add(body)
+                    parts.append(write_iqh(partition_index, committed_offset, n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -289,7 +290,6 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_5(message: OffsetCommitRequest) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id_or_member_epoch, member_id, group_instance_id, retention_time_ms, topics,
@@ -301,35 +301,35 @@ def _encode_request_5(message: OffsetCommitRequest) -> list[Part]:
             raise absent("unknown_tags", "version 5")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id_or_member_epoch, n))
-        add(body)
+        parts.append(write_ih(generation_id_or_member_epoch, n))
+        parts.append(body)
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 5")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 5")
                 if committed_metadata is None:
-                    add(write_iqh(partition_index, committed_offset, -1))
+                    parts.append(write_iqh(partition_index, committed_offset, -1))
                 else:
                     body = committed_metadata.encode()
                     n = len(body)
-                    add(write_iqh(partition_index, committed_offset, n))
-                    add(body)
+                    parts.append(write_iqh(partition_index, committed_offset, n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -407,7 +407,6 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_6(message: OffsetCommitRequest) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id_or_member_epoch, member_id, group_instance_id, retention_time_ms, topics,
@@ -419,35 +418,35 @@ def _encode_request_6(message: OffsetCommitRequest) -> list[Part]:
             raise absent("unknown_tags", "version 6")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id_or_member_epoch, n))
-        add(body)
+        parts.append(write_ih(generation_id_or_member_epoch, n))
+        parts.append(body)
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 6")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 6")
                 if committed_metadata is None:
-                    add(write_iqih(partition_index, committed_offset, committed_leader_epoch, -1))
+                    parts.append(write_iqih(partition_index, committed_offset, committed_leader_epoch, -1))
                 else:
                     body = committed_metadata.encode()
                     n = len(body)
-                    add(write_iqih(partition_index, committed_offset, committed_leader_epoch, n))
-                    add(body)
+                    parts.append(write_iqih(partition_index, committed_offset, committed_leader_epoch, n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -542,7 +541,6 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_7(message: OffsetCommitRequest) -> list[Part]:
     """Version 7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id_or_member_epoch, member_id, group_instance_id, retention_time_ms, topics,
@@ -552,42 +550,42 @@ def _encode_request_7(message: OffsetCommitRequest) -> list[Part]:
             raise absent("unknown_tags", "version 7")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id_or_member_epoch, n))
-        add(body)
+        parts.append(write_ih(generation_id_or_member_epoch, n))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 7")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 7")
                 if committed_metadata is None:
-                    add(write_iqih(partition_index, committed_offset, committed_leader_epoch, -1))
+                    parts.append(write_iqih(partition_index, committed_offset, committed_leader_epoch, -1))
                 else:
                     body = committed_metadata.encode()
                     n = len(body)
-                    add(write_iqih(partition_index, committed_offset, committed_leader_epoch, n))
-                    add(body)
+                    parts.append(write_iqih(partition_index, committed_offset, committed_leader_epoch, n))
+                    parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -660,34 +658,57 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             if n < 0 or n * 18 > end - p:
                 raise crowded(n, 18, "topics.partitions", p, end)
             partitions: list[OffsetCommitRequestPartition] = []
-            for _ in range(n):
-                if end - p < 17:
-                    raise cut(
-                        "topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 committed_metadata:1", p, end,
-                    )
-                partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
-                p += 17
-                if n > 127:
-                    n, p = text_rest(buffer, p, end, n, "topics.partitions.committed_metadata")
-                if n:
-                    q = p + n - 1
-                    if q >= end:
-                        raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, n - 1)
-                    at = "topics.partitions.committed_metadata"
-                    committed_metadata: str | None = buffer[p:q].decode()
-                else:
-                    committed_metadata = None
-                    q = p
-                    if q >= end:
-                        raise cut("topics.partitions", "tags:1", p, end)
-                t = buffer[q]
-                p = q + 1
-                tags = ()
-                if t:
-                    tags, p = read_tags(buffer, p, end, t, "topics.partitions")
-                partitions.append(new(OffsetCommitRequestPartition, (
-                    partition_index, committed_offset, committed_leader_epoch, committed_metadata, tags,
-                )))
+            if (
+                n > 1
+                and buffer[p + 16 : p + n * 18 : 18].count(0) == n
+                and buffer[p + 17 : p + n * 18 : 18].count(0) == n
+            ):
+                q = p + n * 18
+                for partition_index, committed_offset, committed_leader_epoch in rows_iqixx(view[p:q]):
+                    partitions.append(new(OffsetCommitRequestPartition, (
+                        partition_index, committed_offset, committed_leader_epoch, None, (),
+                    )))
+                p = q
+            else:
+                for _ in range(n):
+                    if end - p >= 18:
+                        partition_index, committed_offset, committed_leader_epoch, a, t = read_iqiBB(buffer, p)
+                        if not a:
+                            p += 18
+                            tags = ()
+                            if t:
+                                tags, p = read_tags(buffer, p, end, t, "topics.partitions")
+                            partitions.append(new(OffsetCommitRequestPartition, (
+                                partition_index, committed_offset, committed_leader_epoch, None, tags,
+                            )))
+                            continue
+                    if end - p < 17:
+                        raise cut(
+                            "topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 committed_metadata:1", p, end,
+                        )
+                    partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
+                    p += 17
+                    if n > 127:
+                        n, p = text_rest(buffer, p, end, n, "topics.partitions.committed_metadata")
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, n - 1)
+                        at = "topics.partitions.committed_metadata"
+                        committed_metadata: str | None = buffer[p:q].decode()
+                    else:
+                        committed_metadata = None
+                        q = p
+                        if q >= end:
+                            raise cut("topics.partitions", "tags:1", p, end)
+                    t = buffer[q]
+                    p = q + 1
+                    tags = ()
+                    if t:
+                        tags, p = read_tags(buffer, p, end, t, "topics.partitions")
+                    partitions.append(new(OffsetCommitRequestPartition, (
+                        partition_index, committed_offset, committed_leader_epoch, committed_metadata, tags,
+                    )))
             if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
@@ -715,7 +736,6 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_8(message: OffsetCommitRequest) -> list[Part]:
     """Versions 8-9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id_or_member_epoch, member_id, group_instance_id, retention_time_ms, topics,
@@ -723,54 +743,52 @@ def _encode_request_8(message: OffsetCommitRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(generation_id_or_member_epoch, n + 1))
+            parts.append(write_iB(generation_id_or_member_epoch, n + 1))
         else:
-            add(write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
+            parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
-                if committed_metadata or partitions_unknown_tags:
+                if committed_metadata is not None or partitions_unknown_tags:
                     if committed_metadata is None:
-                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                        parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
                     else:
                         body = committed_metadata.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                            parts.append(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
                         else:
-                            add(write_iqi(
+                            parts.append(write_iqi(
                                 partition_index, committed_offset, committed_leader_epoch,
                             ) + text_length(n, "topics.partitions.committed_metadata"))
-                        add(body)
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                        parts.append(body)
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    add(write_iqiBx(
-                        partition_index, committed_offset, committed_leader_epoch, committed_metadata is not None,
-                    ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iqixx(partition_index, committed_offset, committed_leader_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -834,34 +852,57 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if n < 0 or n * 18 > end - p:
                 raise crowded(n, 18, "topics.partitions", p, end)
             partitions: list[OffsetCommitRequestPartition] = []
-            for _ in range(n):
-                if end - p < 17:
-                    raise cut(
-                        "topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 committed_metadata:1", p, end,
-                    )
-                partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
-                p += 17
-                if n > 127:
-                    n, p = text_rest(buffer, p, end, n, "topics.partitions.committed_metadata")
-                if n:
-                    q = p + n - 1
-                    if q >= end:
-                        raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, n - 1)
-                    at = "topics.partitions.committed_metadata"
-                    committed_metadata: str | None = buffer[p:q].decode()
-                else:
-                    committed_metadata = None
-                    q = p
-                    if q >= end:
-                        raise cut("topics.partitions", "tags:1", p, end)
-                t = buffer[q]
-                p = q + 1
-                tags = ()
-                if t:
-                    tags, p = read_tags(buffer, p, end, t, "topics.partitions")
-                partitions.append(new(OffsetCommitRequestPartition, (
-                    partition_index, committed_offset, committed_leader_epoch, committed_metadata, tags,
-                )))
+            if (
+                n > 1
+                and buffer[p + 16 : p + n * 18 : 18].count(0) == n
+                and buffer[p + 17 : p + n * 18 : 18].count(0) == n
+            ):
+                q = p + n * 18
+                for partition_index, committed_offset, committed_leader_epoch in rows_iqixx(view[p:q]):
+                    partitions.append(new(OffsetCommitRequestPartition, (
+                        partition_index, committed_offset, committed_leader_epoch, None, (),
+                    )))
+                p = q
+            else:
+                for _ in range(n):
+                    if end - p >= 18:
+                        partition_index, committed_offset, committed_leader_epoch, a, t = read_iqiBB(buffer, p)
+                        if not a:
+                            p += 18
+                            tags = ()
+                            if t:
+                                tags, p = read_tags(buffer, p, end, t, "topics.partitions")
+                            partitions.append(new(OffsetCommitRequestPartition, (
+                                partition_index, committed_offset, committed_leader_epoch, None, tags,
+                            )))
+                            continue
+                    if end - p < 17:
+                        raise cut(
+                            "topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 committed_metadata:1", p, end,
+                        )
+                    partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
+                    p += 17
+                    if n > 127:
+                        n, p = text_rest(buffer, p, end, n, "topics.partitions.committed_metadata")
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("topics.partitions", "committed_metadata:n tags:1", p, end, n - 1)
+                        at = "topics.partitions.committed_metadata"
+                        committed_metadata: str | None = buffer[p:q].decode()
+                    else:
+                        committed_metadata = None
+                        q = p
+                        if q >= end:
+                            raise cut("topics.partitions", "tags:1", p, end)
+                    t = buffer[q]
+                    p = q + 1
+                    tags = ()
+                    if t:
+                        tags, p = read_tags(buffer, p, end, t, "topics.partitions")
+                    partitions.append(new(OffsetCommitRequestPartition, (
+                        partition_index, committed_offset, committed_leader_epoch, committed_metadata, tags,
+                    )))
             if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
@@ -889,7 +930,6 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_request_10(message: OffsetCommitRequest) -> list[Part]:
     """Version 10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id_or_member_epoch, member_id, group_instance_id, retention_time_ms, topics,
@@ -897,55 +937,53 @@ def _encode_request_10(message: OffsetCommitRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(generation_id_or_member_epoch, n + 1))
+            parts.append(write_iB(generation_id_or_member_epoch, n + 1))
         else:
-            add(write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_i(generation_id_or_member_epoch) + text_length(n, "member_id"))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
+            parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
             ) in partitions:
-                if committed_metadata or partitions_unknown_tags:
+                if committed_metadata is not None or partitions_unknown_tags:
                     if committed_metadata is None:
-                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                        parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
                     else:
                         body = committed_metadata.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                            parts.append(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
                         else:
-                            add(write_iqi(
+                            parts.append(write_iqi(
                                 partition_index, committed_offset, committed_leader_epoch,
                             ) + text_length(n, "topics.partitions.committed_metadata"))
-                        add(body)
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                        parts.append(body)
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
-                    add(write_iqiBx(
-                        partition_index, committed_offset, committed_leader_epoch, committed_metadata is not None,
-                    ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iqixx(partition_index, committed_offset, committed_leader_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -991,26 +1029,25 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_2(message: OffsetCommitResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 2")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 2")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
-                add(write_ih(partition_index, error_code))
+                parts.append(write_ih(partition_index, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1056,26 +1093,25 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_3(message: OffsetCommitResponse) -> list[Part]:
     """Versions 3-7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-7")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 3-7")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 3-7")
-                add(write_ih(partition_index, error_code))
+                parts.append(write_ih(partition_index, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1155,28 +1191,27 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_8(message: OffsetCommitResponse) -> list[Part]:
     """Versions 8-9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition_index, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
+                    parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ihx(partition_index, error_code))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ihx(partition_index, error_code))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1244,29 +1279,28 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
 def _encode_response_10(message: OffsetCommitResponse) -> list[Part]:
     """Version 10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, error_code, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
+                    parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ihx(partition_index, error_code))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ihx(partition_index, error_code))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -99,24 +99,23 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_0(message: OffsetDeleteRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics = message
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, partitions in topics:
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (partition_index,) in partitions:
-                add(write_i(partition_index))
+                parts.append(write_i(partition_index))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -162,20 +161,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_0(message: OffsetDeleteResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, throttle_time_ms, topics = message
         n = len(topics)
-        add(write_hii(error_code, throttle_time_ms, n))
+        parts.append(write_hii(error_code, throttle_time_ms, n))
         for name, partitions in topics:
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition_index, partitions_error_code in partitions:
-                add(write_ih(partition_index, partitions_error_code))
+                parts.append(write_ih(partition_index, partitions_error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -39,8 +39,10 @@ read_int32s = Shapes("i", "", "unpack_from")
 read_int32s_B = Shapes("i", "B", "unpack_from")
 read_iqh = Struct(">iqh").unpack_from
 read_iqiB = Struct(">iqiB").unpack_from
+read_iqiBhB = Struct(">iqiBhB").unpack_from
 read_iqih = Struct(">iqih").unpack_from
 read_tB = Struct(">?B").unpack_from
+rows_iqixhx = Struct(">iqixhx").iter_unpack
 write_16s = Struct(">16s").pack
 write_16sB = Struct(">16sB").pack
 write_h = Struct(">h").pack
@@ -52,9 +54,9 @@ write_int32s = Shapes("i", "", "pack")
 write_iqh = Struct(">iqh").pack
 write_iqi = Struct(">iqi").pack
 write_iqiB = Struct(">iqiB").pack
-write_iqiBhx = Struct(">iqiBhx").pack
 write_iqih = Struct(">iqih").pack
 write_iqix = Struct(">iqix").pack
+write_iqixhx = Struct(">iqixhx").pack
 write_ix = Struct(">ix").pack
 write_t = Struct(">?").pack
 write_tx = Struct(">?x").pack
@@ -180,7 +182,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_1(message: OffsetFetchRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
         if len(groups):
@@ -193,20 +194,20 @@ def _encode_request_1(message: OffsetFetchRequest) -> list[Part]:
             raise null("topics", "version 1")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, partition_indexes, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partition_indexes)
-            add(write_i(n))
-            add(write_int32s[n](*partition_indexes))
+            parts.append(write_i(n))
+            parts.append(write_int32s[n](*partition_indexes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -259,7 +260,6 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_2(message: OffsetFetchRequest) -> list[Part]:
     """Versions 2-5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
         if len(groups):
@@ -270,23 +270,23 @@ def _encode_request_2(message: OffsetFetchRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 2-5")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         if topics is None:
-            add(b"\xff\xff\xff\xff")
+            parts.append(b"\xff\xff\xff\xff")
         else:
             n = len(topics)
-            add(write_i(n))
+            parts.append(write_i(n))
             for name, partition_indexes, topics_unknown_tags in topics:
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "versions 2-5")
                 body = name.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(partition_indexes)
-                add(write_i(n))
-                add(write_int32s[n](*partition_indexes))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*partition_indexes))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -360,7 +360,6 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_6(message: OffsetFetchRequest) -> list[Part]:
     """Version 6."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
         if len(groups):
@@ -369,23 +368,23 @@ def _encode_request_6(message: OffsetFetchRequest) -> list[Part]:
             raise absent("require_stable", "version 6")
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         if topics is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+                parts.append(body)
                 n = len(partition_indexes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partition_indexes))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partition_indexes))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -459,33 +458,32 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_7(message: OffsetFetchRequest) -> list[Part]:
     """Version 7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
         if len(groups):
             raise absent("groups", "version 7")
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         if topics is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+                parts.append(body)
                 n = len(partition_indexes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partition_indexes))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partition_indexes))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_t(require_stable) + tag_section(unknown_tags))
+            parts.append(write_t(require_stable) + tag_section(unknown_tags))
         else:
-            add(write_tx(require_stable))
+            parts.append(write_tx(require_stable))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -578,7 +576,6 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_8(message: OffsetFetchRequest) -> list[Part]:
     """Version 8."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
         if group_id != "":
@@ -586,31 +583,31 @@ def _encode_request_8(message: OffsetFetchRequest) -> list[Part]:
         if topics is None or topics:
             raise absent("topics", "version 8")
         n = len(groups)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags in groups:
             body = groups_group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             if groups_topics is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 n = len(groups_topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
                     body = name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
+                    parts.append(body)
                     n = len(partition_indexes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*partition_indexes))
-                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*partition_indexes))
+                    parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_t(require_stable) + tag_section(unknown_tags))
+            parts.append(write_t(require_stable) + tag_section(unknown_tags))
         else:
-            add(write_tx(require_stable))
+            parts.append(write_tx(require_stable))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -718,7 +715,6 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_9(message: OffsetFetchRequest) -> list[Part]:
     """Version 9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
         if group_id != "":
@@ -726,41 +722,41 @@ def _encode_request_9(message: OffsetFetchRequest) -> list[Part]:
         if topics is None or topics:
             raise absent("topics", "version 9")
         n = len(groups)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags in groups:
             body = groups_group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             if member_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = member_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.member_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.member_id"))
+                parts.append(body)
             if groups_topics is None:
-                add(write_ix(member_epoch))
+                parts.append(write_ix(member_epoch))
             else:
                 n = len(groups_topics)
                 if n < 127:
-                    add(write_iB(member_epoch, n + 1))
+                    parts.append(write_iB(member_epoch, n + 1))
                 else:
-                    add(write_i(member_epoch) + uvarint(n + 1))
+                    parts.append(write_i(member_epoch) + uvarint(n + 1))
                 for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
                     body = name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
+                    parts.append(body)
                     n = len(partition_indexes)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*partition_indexes))
-                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*partition_indexes))
+                    parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_t(require_stable) + tag_section(unknown_tags))
+            parts.append(write_t(require_stable) + tag_section(unknown_tags))
         else:
-            add(write_tx(require_stable))
+            parts.append(write_tx(require_stable))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -859,7 +855,6 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_request_10(message: OffsetFetchRequest) -> list[Part]:
     """Version 10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, groups, require_stable, unknown_tags = message
         if group_id != "":
@@ -867,42 +862,42 @@ def _encode_request_10(message: OffsetFetchRequest) -> list[Part]:
         if topics is None or topics:
             raise absent("topics", "version 10")
         n = len(groups)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags in groups:
             body = groups_group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             if member_id is None:
-                add(b"\0")
+                parts.append(b"\0")
             else:
                 body = member_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.member_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.member_id"))
+                parts.append(body)
             if groups_topics is None:
-                add(write_ix(member_epoch))
+                parts.append(write_ix(member_epoch))
             else:
                 n = len(groups_topics)
                 if n < 127:
-                    add(write_iB(member_epoch, n + 1))
+                    parts.append(write_iB(member_epoch, n + 1))
                 else:
-                    add(write_i(member_epoch) + uvarint(n + 1))
+                    parts.append(write_i(member_epoch) + uvarint(n + 1))
                 for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.topics.topic_id")
                     n = len(partition_indexes)
                     if n < 127:
-                        add(write_16sB(topic_id, n + 1))
+                        parts.append(write_16sB(topic_id, n + 1))
                     else:
-                        add(write_16s(topic_id) + uvarint(n + 1))
-                    add(write_int32s[n](*partition_indexes))
-                    add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
+                        parts.append(write_16s(topic_id) + uvarint(n + 1))
+                    parts.append(write_int32s[n](*partition_indexes))
+                    parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(groups_unknown_tags) if groups_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_t(require_stable) + tag_section(unknown_tags))
+            parts.append(write_t(require_stable) + tag_section(unknown_tags))
         else:
-            add(write_tx(require_stable))
+            parts.append(write_tx(require_stable))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -967,7 +962,6 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_1(message: OffsetFetchResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
         if len(groups):
@@ -975,16 +969,16 @@ def _encode_response_1(message: OffsetFetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                 partitions_unknown_tags,
@@ -992,13 +986,13 @@ def _encode_response_1(message: OffsetFetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 1")
                 if metadata is None:
-                    add(write_iqh(partition_index, committed_offset, -1))
+                    parts.append(write_iqh(partition_index, committed_offset, -1))
                 else:
                     body = metadata.encode()
                     n = len(body)
-                    add(write_iqh(partition_index, committed_offset, n))
-                    add(body)
-                add(write_h(partitions_error_code))
+                    parts.append(write_iqh(partition_index, committed_offset, n))
+                    parts.append(body)
+                parts.append(write_h(partitions_error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1067,7 +1061,6 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_2(message: OffsetFetchResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
         if len(groups):
@@ -1075,16 +1068,16 @@ def _encode_response_2(message: OffsetFetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 2")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 2")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                 partitions_unknown_tags,
@@ -1092,14 +1085,14 @@ def _encode_response_2(message: OffsetFetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
                 if metadata is None:
-                    add(write_iqh(partition_index, committed_offset, -1))
+                    parts.append(write_iqh(partition_index, committed_offset, -1))
                 else:
                     body = metadata.encode()
                     n = len(body)
-                    add(write_iqh(partition_index, committed_offset, n))
-                    add(body)
-                add(write_h(partitions_error_code))
-        add(write_h(error_code))
+                    parts.append(write_iqh(partition_index, committed_offset, n))
+                    parts.append(body)
+                parts.append(write_h(partitions_error_code))
+        parts.append(write_h(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1168,7 +1161,6 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_3(message: OffsetFetchResponse) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
         if len(groups):
@@ -1176,16 +1168,16 @@ def _encode_response_3(message: OffsetFetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-4")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 3-4")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                 partitions_unknown_tags,
@@ -1193,14 +1185,14 @@ def _encode_response_3(message: OffsetFetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 3-4")
                 if metadata is None:
-                    add(write_iqh(partition_index, committed_offset, -1))
+                    parts.append(write_iqh(partition_index, committed_offset, -1))
                 else:
                     body = metadata.encode()
                     n = len(body)
-                    add(write_iqh(partition_index, committed_offset, n))
-                    add(body)
-                add(write_h(partitions_error_code))
-        add(write_h(error_code))
+                    parts.append(write_iqh(partition_index, committed_offset, n))
+                    parts.append(body)
+                parts.append(write_h(partitions_error_code))
+        parts.append(write_h(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1271,7 +1263,6 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_5(message: OffsetFetchResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
         if len(groups):
@@ -1279,16 +1270,16 @@ def _encode_response_5(message: OffsetFetchResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 5")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for name, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 5")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                 partitions_unknown_tags,
@@ -1296,14 +1287,14 @@ def _encode_response_5(message: OffsetFetchResponse) -> list[Part]:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 5")
                 if metadata is None:
-                    add(write_iqih(partition_index, committed_offset, committed_leader_epoch, -1))
+                    parts.append(write_iqih(partition_index, committed_offset, committed_leader_epoch, -1))
                 else:
                     body = metadata.encode()
                     n = len(body)
-                    add(write_iqih(partition_index, committed_offset, committed_leader_epoch, n))
-                    add(body)
-                add(write_h(partitions_error_code))
-        add(write_h(error_code))
+                    parts.append(write_iqih(partition_index, committed_offset, committed_leader_epoch, n))
+                    parts.append(body)
+                parts.append(write_h(partitions_error_code))
+        parts.append(write_h(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1343,34 +1334,63 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if n < 0 or n * 20 > end - p:
                 raise crowded(n, 20, "topics.partitions", p, end)
             partitions: list[OffsetFetchResponsePartition] = []
-            for _ in range(n):
-                if end - p < 17:
-                    raise cut(
-                        "topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 metadata:1", p, end,
-                    )
-                partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
-                p += 17
-                if n > 127:
-                    n, p = text_rest(buffer, p, end, n, "topics.partitions.metadata")
-                if n:
-                    q = p + n - 1
-                    if q + 3 > end:
-                        raise cut("topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
-                    at = "topics.partitions.metadata"
-                    metadata: str | None = buffer[p:q].decode()
-                else:
-                    metadata = None
-                    q = p
-                    if q + 3 > end:
-                        raise cut("topics.partitions", "error_code:2 tags:1", p, end)
-                partitions_error_code, t = read_hB(buffer, q)
-                p = q + 3
-                tags = ()
-                if t:
-                    tags, p = read_tags(buffer, p, end, t, "topics.partitions")
-                partitions.append(new(OffsetFetchResponsePartition, (
-                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code, tags,
-                )))
+            if (
+                n > 1
+                and buffer[p + 16 : p + n * 20 : 20].count(0) == n
+                and buffer[p + 19 : p + n * 20 : 20].count(0) == n
+            ):
+                q = p + n * 20
+                for (
+                    partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
+                ) in rows_iqixhx(view[p:q]):
+                    partitions.append(new(OffsetFetchResponsePartition, (
+                        partition_index, committed_offset, committed_leader_epoch, None, partitions_error_code, (),
+                    )))
+                p = q
+            else:
+                for _ in range(n):
+                    if end - p >= 20:
+                        (
+                            partition_index, committed_offset, committed_leader_epoch, a, partitions_error_code, t,
+                        ) = read_iqiBhB(buffer, p)
+                        if not a:
+                            p += 20
+                            tags = ()
+                            if t:
+                                tags, p = read_tags(buffer, p, end, t, "topics.partitions")
+                            partitions.append(new(OffsetFetchResponsePartition, (
+                                partition_index, committed_offset, committed_leader_epoch, None, partitions_error_code,
+                                tags,
+                            )))
+                            continue
+                    if end - p < 17:
+                        raise cut(
+                            "topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 metadata:1", p, end,
+                        )
+                    partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
+                    p += 17
+                    if n > 127:
+                        n, p = text_rest(buffer, p, end, n, "topics.partitions.metadata")
+                    if n:
+                        q = p + n - 1
+                        if q + 3 > end:
+                            raise cut("topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
+                        at = "topics.partitions.metadata"
+                        metadata: str | None = buffer[p:q].decode()
+                    else:
+                        metadata = None
+                        q = p
+                        if q + 3 > end:
+                            raise cut("topics.partitions", "error_code:2 tags:1", p, end)
+                    partitions_error_code, t = read_hB(buffer, q)
+                    p = q + 3
+                    tags = ()
+                    if t:
+                        tags, p = read_tags(buffer, p, end, t, "topics.partitions")
+                    partitions.append(new(OffsetFetchResponsePartition, (
+                        partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                        tags,
+                    )))
             if p >= end:
                 raise cut("topics", "tags:1", p, end)
             t = buffer[p]
@@ -1396,54 +1416,52 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_6(message: OffsetFetchResponse) -> list[Part]:
     """Versions 6-7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
         if len(groups):
             raise absent("groups", "versions 6-7")
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for name, partitions, topics_unknown_tags in topics:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                 partitions_unknown_tags,
             ) in partitions:
-                if metadata or partitions_unknown_tags:
+                if metadata is not None or partitions_unknown_tags:
                     if metadata is None:
-                        add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                        parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
                     else:
                         body = metadata.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                            parts.append(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
                         else:
-                            add(write_iqi(
+                            parts.append(write_iqi(
                                 partition_index, committed_offset, committed_leader_epoch,
                             ) + text_length(n, "topics.partitions.metadata"))
-                        add(body)
+                        parts.append(body)
                     if partitions_unknown_tags:
-                        add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
+                        parts.append(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_hx(partitions_error_code))
+                        parts.append(write_hx(partitions_error_code))
                 else:
-                    add(write_iqiBhx(
-                        partition_index, committed_offset, committed_leader_epoch, metadata is not None,
-                        partitions_error_code,
+                    parts.append(write_iqixhx(
+                        partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_h(error_code) + tag_section(unknown_tags))
+            parts.append(write_h(error_code) + tag_section(unknown_tags))
         else:
-            add(write_hx(error_code))
+            parts.append(write_hx(error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1503,35 +1521,63 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                 if n < 0 or n * 20 > end - p:
                     raise crowded(n, 20, "groups.topics.partitions", p, end)
                 partitions: list[OffsetFetchResponsePartitions] = []
-                for _ in range(n):
-                    if end - p < 17:
-                        raise cut(
-                            "groups.topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 metadata:1", p, end,
-                        )
-                    partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
-                    p += 17
-                    if n > 127:
-                        n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.metadata")
-                    if n:
-                        q = p + n - 1
-                        if q + 3 > end:
-                            raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
-                        at = "groups.topics.partitions.metadata"
-                        metadata: str | None = buffer[p:q].decode()
-                    else:
-                        metadata = None
-                        q = p
-                        if q + 3 > end:
-                            raise cut("groups.topics.partitions", "error_code:2 tags:1", p, end)
-                    partitions_error_code, t = read_hB(buffer, q)
-                    p = q + 3
-                    tags = ()
-                    if t:
-                        tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
-                    partitions.append(new(OffsetFetchResponsePartitions, (
-                        partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                        tags,
-                    )))
+                if (
+                    n > 1
+                    and buffer[p + 16 : p + n * 20 : 20].count(0) == n
+                    and buffer[p + 19 : p + n * 20 : 20].count(0) == n
+                ):
+                    q = p + n * 20
+                    for (
+                        partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
+                    ) in rows_iqixhx(view[p:q]):
+                        partitions.append(new(OffsetFetchResponsePartitions, (
+                            partition_index, committed_offset, committed_leader_epoch, None, partitions_error_code, (),
+                        )))
+                    p = q
+                else:
+                    for _ in range(n):
+                        if end - p >= 20:
+                            (
+                                partition_index, committed_offset, committed_leader_epoch, a, partitions_error_code, t,
+                            ) = read_iqiBhB(buffer, p)
+                            if not a:
+                                p += 20
+                                tags = ()
+                                if t:
+                                    tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
+                                partitions.append(new(OffsetFetchResponsePartitions, (
+                                    partition_index, committed_offset, committed_leader_epoch, None,
+                                    partitions_error_code, tags,
+                                )))
+                                continue
+                        if end - p < 17:
+                            raise cut(
+                                "groups.topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 metadata:1", p, end,
+                            )
+                        partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
+                        p += 17
+                        if n > 127:
+                            n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.metadata")
+                        if n:
+                            q = p + n - 1
+                            if q + 3 > end:
+                                raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
+                            at = "groups.topics.partitions.metadata"
+                            metadata: str | None = buffer[p:q].decode()
+                        else:
+                            metadata = None
+                            q = p
+                            if q + 3 > end:
+                                raise cut("groups.topics.partitions", "error_code:2 tags:1", p, end)
+                        partitions_error_code, t = read_hB(buffer, q)
+                        p = q + 3
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
+                        partitions.append(new(OffsetFetchResponsePartitions, (
+                            partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                            tags,
+                        )))
                 if p >= end:
                     raise cut("groups.topics", "tags:1", p, end)
                 t = buffer[p]
@@ -1565,62 +1611,62 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_8(message: OffsetFetchResponse) -> list[Part]:
     """Versions 8-9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
         if len(topics):
             raise absent("topics", "versions 8-9")
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, groups_topics, groups_error_code, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             n = len(groups_topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, topic_id, partitions, topics_unknown_tags in groups_topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                     partitions_unknown_tags,
                 ) in partitions:
-                    if metadata or partitions_unknown_tags:
+                    if metadata is not None or partitions_unknown_tags:
                         if metadata is None:
-                            add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                            parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
                         else:
                             body = metadata.encode()
                             n = len(body)
                             if n < 127:
-                                add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                                parts.append(write_iqiB(
+                                    partition_index, committed_offset, committed_leader_epoch, n + 1,
+                                ))
                             else:
-                                add(write_iqi(
+                                parts.append(write_iqi(
                                     partition_index, committed_offset, committed_leader_epoch,
                                 ) + text_length(n, "groups.topics.partitions.metadata"))
-                            add(body)
+                            parts.append(body)
                         if partitions_unknown_tags:
-                            add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
+                            parts.append(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
                         else:
-                            add(write_hx(partitions_error_code))
+                            parts.append(write_hx(partitions_error_code))
                     else:
-                        add(write_iqiBhx(
-                            partition_index, committed_offset, committed_leader_epoch, metadata is not None,
-                            partitions_error_code,
+                        parts.append(write_iqixhx(
+                            partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
                         ))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if groups_unknown_tags:
-                add(write_h(groups_error_code) + tag_section(groups_unknown_tags))
+                parts.append(write_h(groups_error_code) + tag_section(groups_unknown_tags))
             else:
-                add(write_hx(groups_error_code))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hx(groups_error_code))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1671,35 +1717,63 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
                 if n < 0 or n * 20 > end - p:
                     raise crowded(n, 20, "groups.topics.partitions", p, end)
                 partitions: list[OffsetFetchResponsePartitions] = []
-                for _ in range(n):
-                    if end - p < 17:
-                        raise cut(
-                            "groups.topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 metadata:1", p, end,
-                        )
-                    partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
-                    p += 17
-                    if n > 127:
-                        n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.metadata")
-                    if n:
-                        q = p + n - 1
-                        if q + 3 > end:
-                            raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
-                        at = "groups.topics.partitions.metadata"
-                        metadata: str | None = buffer[p:q].decode()
-                    else:
-                        metadata = None
-                        q = p
-                        if q + 3 > end:
-                            raise cut("groups.topics.partitions", "error_code:2 tags:1", p, end)
-                    partitions_error_code, t = read_hB(buffer, q)
-                    p = q + 3
-                    tags = ()
-                    if t:
-                        tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
-                    partitions.append(new(OffsetFetchResponsePartitions, (
-                        partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                        tags,
-                    )))
+                if (
+                    n > 1
+                    and buffer[p + 16 : p + n * 20 : 20].count(0) == n
+                    and buffer[p + 19 : p + n * 20 : 20].count(0) == n
+                ):
+                    q = p + n * 20
+                    for (
+                        partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
+                    ) in rows_iqixhx(view[p:q]):
+                        partitions.append(new(OffsetFetchResponsePartitions, (
+                            partition_index, committed_offset, committed_leader_epoch, None, partitions_error_code, (),
+                        )))
+                    p = q
+                else:
+                    for _ in range(n):
+                        if end - p >= 20:
+                            (
+                                partition_index, committed_offset, committed_leader_epoch, a, partitions_error_code, t,
+                            ) = read_iqiBhB(buffer, p)
+                            if not a:
+                                p += 20
+                                tags = ()
+                                if t:
+                                    tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
+                                partitions.append(new(OffsetFetchResponsePartitions, (
+                                    partition_index, committed_offset, committed_leader_epoch, None,
+                                    partitions_error_code, tags,
+                                )))
+                                continue
+                        if end - p < 17:
+                            raise cut(
+                                "groups.topics.partitions", "partition_index:4 committed_offset:8 committed_leader_epoch:4 metadata:1", p, end,
+                            )
+                        partition_index, committed_offset, committed_leader_epoch, n = read_iqiB(buffer, p)
+                        p += 17
+                        if n > 127:
+                            n, p = text_rest(buffer, p, end, n, "groups.topics.partitions.metadata")
+                        if n:
+                            q = p + n - 1
+                            if q + 3 > end:
+                                raise cut("groups.topics.partitions", "metadata:n error_code:2 tags:1", p, end, n - 1)
+                            at = "groups.topics.partitions.metadata"
+                            metadata: str | None = buffer[p:q].decode()
+                        else:
+                            metadata = None
+                            q = p
+                            if q + 3 > end:
+                                raise cut("groups.topics.partitions", "error_code:2 tags:1", p, end)
+                        partitions_error_code, t = read_hB(buffer, q)
+                        p = q + 3
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "groups.topics.partitions")
+                        partitions.append(new(OffsetFetchResponsePartitions, (
+                            partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                            tags,
+                        )))
                 if p >= end:
                     raise cut("groups.topics", "tags:1", p, end)
                 t = buffer[p]
@@ -1733,63 +1807,63 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
 def _encode_response_10(message: OffsetFetchResponse) -> list[Part]:
     """Version 10."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, error_code, groups, unknown_tags = message
         if len(topics):
             raise absent("topics", "version 10")
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for group_id, groups_topics, groups_error_code, groups_unknown_tags in groups:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             n = len(groups_topics)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for name, topic_id, partitions, topics_unknown_tags in groups_topics:
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "groups.topics.topic_id")
                 n = len(partitions)
                 if n < 127:
-                    add(write_16sB(topic_id, n + 1))
+                    parts.append(write_16sB(topic_id, n + 1))
                 else:
-                    add(write_16s(topic_id) + uvarint(n + 1))
+                    parts.append(write_16s(topic_id) + uvarint(n + 1))
                 for (
                     partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
                     partitions_unknown_tags,
                 ) in partitions:
-                    if metadata or partitions_unknown_tags:
+                    if metadata is not None or partitions_unknown_tags:
                         if metadata is None:
-                            add(write_iqix(partition_index, committed_offset, committed_leader_epoch))
+                            parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
                         else:
                             body = metadata.encode()
                             n = len(body)
                             if n < 127:
-                                add(write_iqiB(partition_index, committed_offset, committed_leader_epoch, n + 1))
+                                parts.append(write_iqiB(
+                                    partition_index, committed_offset, committed_leader_epoch, n + 1,
+                                ))
                             else:
-                                add(write_iqi(
+                                parts.append(write_iqi(
                                     partition_index, committed_offset, committed_leader_epoch,
                                 ) + text_length(n, "groups.topics.partitions.metadata"))
-                            add(body)
+                            parts.append(body)
                         if partitions_unknown_tags:
-                            add(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
+                            parts.append(write_h(partitions_error_code) + tag_section(partitions_unknown_tags))
                         else:
-                            add(write_hx(partitions_error_code))
+                            parts.append(write_hx(partitions_error_code))
                     else:
-                        add(write_iqiBhx(
-                            partition_index, committed_offset, committed_leader_epoch, metadata is not None,
-                            partitions_error_code,
+                        parts.append(write_iqixhx(
+                            partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
                         ))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if groups_unknown_tags:
-                add(write_h(groups_error_code) + tag_section(groups_unknown_tags))
+                parts.append(write_h(groups_error_code) + tag_section(groups_unknown_tags))
             else:
-                add(write_hx(groups_error_code))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_hx(groups_error_code))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -124,26 +124,25 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_2(message: OffsetForLeaderEpochRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 2")
         n = len(topics)
-        add(write_i(n))
+        parts.append(write_i(n))
         for topic, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 2")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition, current_leader_epoch, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
-                add(write_iii(partition, current_leader_epoch, leader_epoch))
+                parts.append(write_iii(partition, current_leader_epoch, leader_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -189,26 +188,25 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_3(message: OffsetForLeaderEpochRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 3")
         n = len(topics)
-        add(write_ii(replica_id, n))
+        parts.append(write_ii(replica_id, n))
         for topic, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 3")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for partition, current_leader_epoch, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 3")
-                add(write_iii(partition, current_leader_epoch, leader_epoch))
+                parts.append(write_iii(partition, current_leader_epoch, leader_epoch))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -294,28 +292,29 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
 def _encode_request_4(message: OffsetForLeaderEpochRequest) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         replica_id, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(replica_id, n + 1))
+            parts.append(write_iB(replica_id, n + 1))
         else:
-            add(write_i(replica_id) + uvarint(n + 1))
+            parts.append(write_i(replica_id) + uvarint(n + 1))
         for topic, partitions, topics_unknown_tags in topics:
             body = topic.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for partition, current_leader_epoch, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_iii(partition, current_leader_epoch, leader_epoch) + tag_section(partitions_unknown_tags))
+                    parts.append(write_iii(
+                        partition, current_leader_epoch, leader_epoch,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiix(partition, current_leader_epoch, leader_epoch))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iiix(partition, current_leader_epoch, leader_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -361,26 +360,25 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_2(message: OffsetForLeaderEpochResponse) -> list[Part]:
     """Versions 2-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 2-3")
         n = len(topics)
-        add(write_ii(throttle_time_ms, n))
+        parts.append(write_ii(throttle_time_ms, n))
         for topic, partitions, topics_unknown_tags in topics:
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-3")
             body = topic.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partitions)
-            add(write_i(n))
+            parts.append(write_i(n))
             for error_code, partition, leader_epoch, end_offset, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 2-3")
-                add(write_hiiq(error_code, partition, leader_epoch, end_offset))
+                parts.append(write_hiiq(error_code, partition, leader_epoch, end_offset))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -462,30 +460,29 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
 def _encode_response_4(message: OffsetForLeaderEpochResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, topics, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for topic, partitions, topics_unknown_tags in topics:
             body = topic.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for error_code, partition, leader_epoch, end_offset, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_hiiq(
+                    parts.append(write_hiiq(
                         error_code, partition, leader_epoch, end_offset,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_hiiqx(error_code, partition, leader_epoch, end_offset))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_hiiqx(error_code, partition, leader_epoch, end_offset))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -72,21 +72,20 @@ def _decode_default_principal_data_0(buffer: Buffer, view: memoryview, p: int, e
 def _encode_default_principal_data_0(message: DefaultPrincipalData) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         type, name, token_authenticated, unknown_tags = message
         body = type.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "type"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "type"))
+        parts.append(body)
         body = name.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "name"))
+        parts.append(body)
         if unknown_tags:
-            add(write_t(token_authenticated) + tag_section(unknown_tags))
+            parts.append(write_t(token_authenticated) + tag_section(unknown_tags))
         else:
-            add(write_tx(token_authenticated))
+            parts.append(write_tx(token_authenticated))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -48,11 +48,13 @@ read_i = Struct(">i").unpack_from
 read_iB = Struct(">iB").unpack_from
 read_ih = Struct(">ih").unpack_from
 read_ihqqqB = Struct(">ihqqqB").unpack_from
+read_ihqqqBBB = Struct(">ihqqqBBB").unpack_from
 read_ihqqqi = Struct(">ihqqqi").unpack_from
 read_ii = Struct(">ii").unpack_from
 read_iiB = Struct(">iiB").unpack_from
 rows_ihqq = Struct(">ihqq").iter_unpack
 rows_ihqqq = Struct(">ihqqq").iter_unpack
+rows_ihqqqxxx = Struct(">ihqqqxxx").iter_unpack
 write_16s = Struct(">16s").pack
 write_16sB = Struct(">16sB").pack
 write_h = Struct(">h").pack
@@ -65,7 +67,7 @@ write_ih = Struct(">ih").pack
 write_ihqq = Struct(">ihqq").pack
 write_ihqqq = Struct(">ihqqq").pack
 write_ihqqqB = Struct(">ihqqqB").pack
-write_ihqqqBBx = Struct(">ihqqqBBx").pack
+write_ihqqqBxx = Struct(">ihqqqBxx").pack
 write_ihqqqi = Struct(">ihqqqi").pack
 write_ii = Struct(">ii").pack
 write_iix = Struct(">iix").pack
@@ -210,38 +212,37 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
 def _encode_request_3(message: ProduceRequest) -> list[Part]:
     """Versions 3-8."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_id, acks, timeout_ms, topic_data, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-8")
         if transactional_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = transactional_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(topic_data)
-        add(write_hii(acks, timeout_ms, n))
+        parts.append(write_hii(acks, timeout_ms, n))
         for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
             if topic_data_unknown_tags:
                 raise absent("topic_data.unknown_tags", "versions 3-8")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partition_data)
-            add(write_i(n))
+            parts.append(write_i(n))
             for index, records, partition_data_unknown_tags in partition_data:
                 if partition_data_unknown_tags:
                     raise absent("topic_data.partition_data.unknown_tags", "versions 3-8")
                 if records is None:
-                    add(write_ii(index, -1))
+                    parts.append(write_ii(index, -1))
                 else:
                     n = len(records)
-                    add(write_ii(index, n))
-                    add(records)
+                    parts.append(write_ii(index, n))
+                    parts.append(records)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -344,41 +345,40 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pro
 def _encode_request_9(message: ProduceRequest) -> list[Part]:
     """Versions 9-12."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_id, acks, timeout_ms, topic_data, unknown_tags = message
         if transactional_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
+            parts.append(body)
         n = len(topic_data)
         if n < 127:
-            add(write_hiB(acks, timeout_ms, n + 1))
+            parts.append(write_hiB(acks, timeout_ms, n + 1))
         else:
-            add(write_hi(acks, timeout_ms) + uvarint(n + 1))
+            parts.append(write_hi(acks, timeout_ms) + uvarint(n + 1))
         for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_data.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_data.name"))
+            parts.append(body)
             n = len(partition_data)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for index, records, partition_data_unknown_tags in partition_data:
                 if records is None:
-                    add(write_ix(index))
+                    parts.append(write_ix(index))
                 else:
                     n = len(records)
                     if n < 127:
-                        add(write_iB(index, n + 1))
+                        parts.append(write_iB(index, n + 1))
                     else:
-                        add(write_i(index) + uvarint(n + 1))
-                    add(records)
-                add(tag_section(partition_data_unknown_tags) if partition_data_unknown_tags else b"\0")
-            add(tag_section(topic_data_unknown_tags) if topic_data_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_i(index) + uvarint(n + 1))
+                    parts.append(records)
+                parts.append(tag_section(partition_data_unknown_tags) if partition_data_unknown_tags else b"\0")
+            parts.append(tag_section(topic_data_unknown_tags) if topic_data_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -472,42 +472,41 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
 def _encode_request_13(message: ProduceRequest) -> list[Part]:
     """Version 13."""
     parts: list[Part] = []
-    add = parts.append
     try:
         transactional_id, acks, timeout_ms, topic_data, unknown_tags = message
         if transactional_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = transactional_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactional_id"))
+            parts.append(body)
         n = len(topic_data)
         if n < 127:
-            add(write_hiB(acks, timeout_ms, n + 1))
+            parts.append(write_hiB(acks, timeout_ms, n + 1))
         else:
-            add(write_hi(acks, timeout_ms) + uvarint(n + 1))
+            parts.append(write_hi(acks, timeout_ms) + uvarint(n + 1))
         for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_data.topic_id")
             n = len(partition_data)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for index, records, partition_data_unknown_tags in partition_data:
                 if records is None:
-                    add(write_ix(index))
+                    parts.append(write_ix(index))
                 else:
                     n = len(records)
                     if n < 127:
-                        add(write_iB(index, n + 1))
+                        parts.append(write_iB(index, n + 1))
                     else:
-                        add(write_i(index) + uvarint(n + 1))
-                    add(records)
-                add(tag_section(partition_data_unknown_tags) if partition_data_unknown_tags else b"\0")
-            add(tag_section(topic_data_unknown_tags) if topic_data_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_i(index) + uvarint(n + 1))
+                    parts.append(records)
+                parts.append(tag_section(partition_data_unknown_tags) if partition_data_unknown_tags else b"\0")
+            parts.append(tag_section(topic_data_unknown_tags) if topic_data_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -559,7 +558,6 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
 def _encode_response_3(message: ProduceResponse) -> list[Part]:
     """Versions 3-4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         if len(node_endpoints):
@@ -567,16 +565,16 @@ def _encode_response_3(message: ProduceResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 3-4")
         n = len(responses)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, topic_id, partition_responses, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 3-4")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partition_responses)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
@@ -585,8 +583,8 @@ def _encode_response_3(message: ProduceResponse) -> list[Part]:
                     raise absent("responses.partition_responses.current_leader", "versions 3-4")
                 if partition_responses_unknown_tags:
                     raise absent("responses.partition_responses.unknown_tags", "versions 3-4")
-                add(write_ihqq(index, error_code, base_offset, log_append_time_ms))
-        add(write_i(throttle_time_ms))
+                parts.append(write_ihqq(index, error_code, base_offset, log_append_time_ms))
+        parts.append(write_i(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -639,7 +637,6 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
 def _encode_response_5(message: ProduceResponse) -> list[Part]:
     """Versions 5-7."""
     parts: list[Part] = []
-    add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         if len(node_endpoints):
@@ -647,16 +644,16 @@ def _encode_response_5(message: ProduceResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "versions 5-7")
         n = len(responses)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, topic_id, partition_responses, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 5-7")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partition_responses)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
@@ -665,8 +662,8 @@ def _encode_response_5(message: ProduceResponse) -> list[Part]:
                     raise absent("responses.partition_responses.current_leader", "versions 5-7")
                 if partition_responses_unknown_tags:
                     raise absent("responses.partition_responses.unknown_tags", "versions 5-7")
-                add(write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset))
-        add(write_i(throttle_time_ms))
+                parts.append(write_ihqqq(index, error_code, base_offset, log_append_time_ms, log_start_offset))
+        parts.append(write_i(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -764,7 +761,6 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
 def _encode_response_8(message: ProduceResponse) -> list[Part]:
     """Version 8."""
     parts: list[Part] = []
-    add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         if len(node_endpoints):
@@ -772,16 +768,16 @@ def _encode_response_8(message: ProduceResponse) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 8")
         n = len(responses)
-        add(write_i(n))
+        parts.append(write_i(n))
         for name, topic_id, partition_responses, responses_unknown_tags in responses:
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "version 8")
             body = name.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(partition_responses)
-            add(write_i(n))
+            parts.append(write_i(n))
             for (
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
@@ -791,25 +787,25 @@ def _encode_response_8(message: ProduceResponse) -> list[Part]:
                 if partition_responses_unknown_tags:
                     raise absent("responses.partition_responses.unknown_tags", "version 8")
                 n = len(record_errors)
-                add(write_ihqqqi(index, error_code, base_offset, log_append_time_ms, log_start_offset, n))
+                parts.append(write_ihqqqi(index, error_code, base_offset, log_append_time_ms, log_start_offset, n))
                 for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
                     if record_errors_unknown_tags:
                         raise absent("responses.partition_responses.record_errors.unknown_tags", "version 8")
                     if batch_index_error_message is None:
-                        add(write_ih(batch_index, -1))
+                        parts.append(write_ih(batch_index, -1))
                     else:
                         body = batch_index_error_message.encode()
                         n = len(body)
-                        add(write_ih(batch_index, n))
-                        add(body)
+                        parts.append(write_ih(batch_index, n))
+                        parts.append(body)
                 if error_message is None:
-                    add(b"\xff\xff")
+                    parts.append(b"\xff\xff")
                 else:
                     body = error_message.encode()
                     n = len(body)
-                    add(write_h(n))
-                    add(body)
-        add(write_i(throttle_time_ms))
+                    parts.append(write_h(n))
+                    parts.append(body)
+        parts.append(write_i(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -849,76 +845,104 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "responses.partition_responses", p, end)
             partition_responses: list[PartitionProduceResponse] = []
-            for _ in range(n):
-                if end - p < 31:
-                    raise cut(
-                        "responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end,
-                    )
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
-                p += 31
-                record_errors: list[BatchIndexAndErrorMessage] = []
-                if n != 1:
-                    if n > 127:
-                        n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
-                    n -= 1
-                    if n < 0 or n * 6 > end - p:
-                        raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
-                    for _ in range(n):
-                        if end - p < 5:
-                            raise cut(
-                                "responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end,
-                            )
-                        batch_index, n = read_iB(buffer, p)
-                        p += 5
+            if (
+                n > 1
+                and buffer[p + 30 : p + n * 33 : 33].count(1) == n
+                and buffer[p + 31 : p + n * 33 : 33].count(0) == n
+                and buffer[p + 32 : p + n * 33 : 33].count(0) == n
+            ):
+                q = p + n * 33
+                for index, error_code, base_offset, log_append_time_ms, log_start_offset in rows_ihqqqxxx(view[p:q]):
+                    partition_responses.append(new(PartitionProduceResponse, (
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
+                        DEFAULT_LEADER_ID_AND_EPOCH, (),
+                    )))
+                p = q
+            else:
+                for _ in range(n):
+                    if end - p >= 33:
+                        (
+                            index, error_code, base_offset, log_append_time_ms, log_start_offset, a, b, t,
+                        ) = read_ihqqqBBB(buffer, p)
+                        if a == 1 and not b:
+                            p += 33
+                            tags = ()
+                            if t:
+                                tags, p = read_tags(buffer, p, end, t, "responses.partition_responses")
+                            partition_responses.append(new(PartitionProduceResponse, (
+                                index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
+                                DEFAULT_LEADER_ID_AND_EPOCH, tags,
+                            )))
+                            continue
+                    if end - p < 31:
+                        raise cut(
+                            "responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end,
+                        )
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
+                    p += 31
+                    record_errors: list[BatchIndexAndErrorMessage] = []
+                    if n != 1:
                         if n > 127:
-                            n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
-                        if n:
-                            q = p + n - 1
-                            if q >= end:
+                            n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
+                        n -= 1
+                        if n < 0 or n * 6 > end - p:
+                            raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
+                        for _ in range(n):
+                            if end - p < 5:
                                 raise cut(
-                                    "responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1,
+                                    "responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end,
                                 )
-                            at = "responses.partition_responses.record_errors.batch_index_error_message"
-                            batch_index_error_message: str | None = buffer[p:q].decode()
-                        else:
-                            batch_index_error_message = None
-                            q = p
-                            if q >= end:
-                                raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
-                        t = buffer[q]
-                        p = q + 1
-                        tags = ()
-                        if t:
-                            tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
-                        record_errors.append(new(BatchIndexAndErrorMessage, (
-                            batch_index, batch_index_error_message, tags,
-                        )))
-                if p >= end:
-                    raise cut("responses.partition_responses", "error_message:1", p, end)
-                n = buffer[p]
-                p += 1
-                if n > 127:
-                    n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
-                if n:
-                    q = p + n - 1
-                    if q >= end:
-                        raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
-                    at = "responses.partition_responses.error_message"
-                    error_message: str | None = buffer[p:q].decode()
-                else:
-                    error_message = None
-                    q = p
-                    if q >= end:
-                        raise cut("responses.partition_responses", "tags:1", p, end)
-                t = buffer[q]
-                p = q + 1
-                tags = ()
-                if t:
-                    tags, p = read_tags(buffer, p, end, t, "responses.partition_responses")
-                partition_responses.append(new(PartitionProduceResponse, (
-                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                    DEFAULT_LEADER_ID_AND_EPOCH, tags,
-                )))
+                            batch_index, n = read_iB(buffer, p)
+                            p += 5
+                            if n > 127:
+                                n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                            if n:
+                                q = p + n - 1
+                                if q >= end:
+                                    raise cut(
+                                        "responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1,
+                                    )
+                                at = "responses.partition_responses.record_errors.batch_index_error_message"
+                                batch_index_error_message: str | None = buffer[p:q].decode()
+                            else:
+                                batch_index_error_message = None
+                                q = p
+                                if q >= end:
+                                    raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
+                            t = buffer[q]
+                            p = q + 1
+                            tags = ()
+                            if t:
+                                tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
+                            record_errors.append(new(BatchIndexAndErrorMessage, (
+                                batch_index, batch_index_error_message, tags,
+                            )))
+                    if p >= end:
+                        raise cut("responses.partition_responses", "error_message:1", p, end)
+                    n = buffer[p]
+                    p += 1
+                    if n > 127:
+                        n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
+                        at = "responses.partition_responses.error_message"
+                        error_message: str | None = buffer[p:q].decode()
+                    else:
+                        error_message = None
+                        q = p
+                        if q >= end:
+                            raise cut("responses.partition_responses", "tags:1", p, end)
+                    t = buffer[q]
+                    p = q + 1
+                    tags = ()
+                    if t:
+                        tags, p = read_tags(buffer, p, end, t, "responses.partition_responses")
+                    partition_responses.append(new(PartitionProduceResponse, (
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors,
+                        error_message, DEFAULT_LEADER_ID_AND_EPOCH, tags,
+                    )))
             if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
@@ -944,66 +968,71 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
 def _encode_response_9(message: ProduceResponse) -> list[Part]:
     """Version 9."""
     parts: list[Part] = []
-    add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         if len(node_endpoints):
             raise absent("node_endpoints", "version 9")
         n = len(responses)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, topic_id, partition_responses, responses_unknown_tags in responses:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
+            parts.append(body)
             n = len(partition_responses)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
             ) in partition_responses:
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
                     raise absent("responses.partition_responses.current_leader", "version 9")
-                if len(record_errors) or error_message or partition_responses_unknown_tags:
+                if (
+                    record_errors
+                    or record_errors is None
+                    or error_message is not None
+                    or partition_responses_unknown_tags
+                ):
                     n = len(record_errors)
                     if n < 127:
-                        add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1))
+                        parts.append(write_ihqqqB(
+                            index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1,
+                        ))
                     else:
-                        add(write_ihqqq(
+                        parts.append(write_ihqqq(
                             index, error_code, base_offset, log_append_time_ms, log_start_offset,
                         ) + uvarint(n + 1))
                     for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
                         if batch_index_error_message is None:
-                            add(write_ix(batch_index))
+                            parts.append(write_ix(batch_index))
                         else:
                             body = batch_index_error_message.encode()
                             n = len(body)
                             if n < 127:
-                                add(write_iB(batch_index, n + 1))
+                                parts.append(write_iB(batch_index, n + 1))
                             else:
-                                add(write_i(
+                                parts.append(write_i(
                                     batch_index,
                                 ) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
-                            add(body)
-                        add(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
+                            parts.append(body)
+                        parts.append(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
                     if error_message is None:
-                        add(b"\0")
+                        parts.append(b"\0")
                     else:
                         body = error_message.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
-                        add(body)
-                    add(tag_section(partition_responses_unknown_tags) if partition_responses_unknown_tags else b"\0")
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
+                        parts.append(body)
+                    parts.append(tag_section(partition_responses_unknown_tags) if partition_responses_unknown_tags else b"\0")
                 else:
-                    add(write_ihqqqBBx(
+                    parts.append(write_ihqqqBxx(
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, 1,
-                        error_message is not None,
                     ))
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags:
-            add(write_i(throttle_time_ms) + tag_section(unknown_tags))
+            parts.append(write_i(throttle_time_ms) + tag_section(unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1137,77 +1166,108 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> P
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "responses.partition_responses", p, end)
             partition_responses: list[PartitionProduceResponse] = []
-            for _ in range(n):
-                if end - p < 31:
-                    raise cut(
-                        "responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end,
-                    )
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
-                p += 31
-                record_errors: list[BatchIndexAndErrorMessage] = []
-                if n != 1:
-                    if n > 127:
-                        n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
-                    n -= 1
-                    if n < 0 or n * 6 > end - p:
-                        raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
-                    for _ in range(n):
-                        if end - p < 5:
-                            raise cut(
-                                "responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end,
-                            )
-                        batch_index, n = read_iB(buffer, p)
-                        p += 5
+            if (
+                n > 1
+                and buffer[p + 30 : p + n * 33 : 33].count(1) == n
+                and buffer[p + 31 : p + n * 33 : 33].count(0) == n
+                and buffer[p + 32 : p + n * 33 : 33].count(0) == n
+            ):
+                q = p + n * 33
+                for index, error_code, base_offset, log_append_time_ms, log_start_offset in rows_ihqqqxxx(view[p:q]):
+                    partition_responses.append(new(PartitionProduceResponse, (
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
+                        DEFAULT_LEADER_ID_AND_EPOCH, (),
+                    )))
+                p = q
+            else:
+                for _ in range(n):
+                    if end - p >= 33:
+                        (
+                            index, error_code, base_offset, log_append_time_ms, log_start_offset, a, b, t,
+                        ) = read_ihqqqBBB(buffer, p)
+                        if a == 1 and not b:
+                            p += 33
+                            if t:
+                                current_leader, tags, p = _read_partition_produce_response_tags(buffer, view, p, end, t)
+                            else:
+                                current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                                tags = ()
+                            partition_responses.append(new(PartitionProduceResponse, (
+                                index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
+                                current_leader, tags,
+                            )))
+                            continue
+                    if end - p < 31:
+                        raise cut(
+                            "responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end,
+                        )
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
+                    p += 31
+                    record_errors: list[BatchIndexAndErrorMessage] = []
+                    if n != 1:
                         if n > 127:
-                            n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
-                        if n:
-                            q = p + n - 1
-                            if q >= end:
+                            n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
+                        n -= 1
+                        if n < 0 or n * 6 > end - p:
+                            raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
+                        for _ in range(n):
+                            if end - p < 5:
                                 raise cut(
-                                    "responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1,
+                                    "responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end,
                                 )
-                            at = "responses.partition_responses.record_errors.batch_index_error_message"
-                            batch_index_error_message: str | None = buffer[p:q].decode()
-                        else:
-                            batch_index_error_message = None
-                            q = p
-                            if q >= end:
-                                raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
-                        t = buffer[q]
-                        p = q + 1
+                            batch_index, n = read_iB(buffer, p)
+                            p += 5
+                            if n > 127:
+                                n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                            if n:
+                                q = p + n - 1
+                                if q >= end:
+                                    raise cut(
+                                        "responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1,
+                                    )
+                                at = "responses.partition_responses.record_errors.batch_index_error_message"
+                                batch_index_error_message: str | None = buffer[p:q].decode()
+                            else:
+                                batch_index_error_message = None
+                                q = p
+                                if q >= end:
+                                    raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
+                            t = buffer[q]
+                            p = q + 1
+                            tags = ()
+                            if t:
+                                tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
+                            record_errors.append(new(BatchIndexAndErrorMessage, (
+                                batch_index, batch_index_error_message, tags,
+                            )))
+                    if p >= end:
+                        raise cut("responses.partition_responses", "error_message:1", p, end)
+                    n = buffer[p]
+                    p += 1
+                    if n > 127:
+                        n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
+                        at = "responses.partition_responses.error_message"
+                        error_message: str | None = buffer[p:q].decode()
+                    else:
+                        error_message = None
+                        q = p
+                        if q >= end:
+                            raise cut("responses.partition_responses", "tags:1", p, end)
+                    t = buffer[q]
+                    p = q + 1
+                    if t:
+                        current_leader, tags, p = _read_partition_produce_response_tags(buffer, view, p, end, t)
+                    else:
+                        current_leader = DEFAULT_LEADER_ID_AND_EPOCH
                         tags = ()
-                        if t:
-                            tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
-                        record_errors.append(new(BatchIndexAndErrorMessage, (
-                            batch_index, batch_index_error_message, tags,
-                        )))
-                if p >= end:
-                    raise cut("responses.partition_responses", "error_message:1", p, end)
-                n = buffer[p]
-                p += 1
-                if n > 127:
-                    n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
-                if n:
-                    q = p + n - 1
-                    if q >= end:
-                        raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
-                    at = "responses.partition_responses.error_message"
-                    error_message: str | None = buffer[p:q].decode()
-                else:
-                    error_message = None
-                    q = p
-                    if q >= end:
-                        raise cut("responses.partition_responses", "tags:1", p, end)
-                t = buffer[q]
-                p = q + 1
-                if t:
-                    current_leader, tags, p = _read_partition_produce_response_tags(buffer, view, p, end, t)
-                else:
-                    current_leader, tags = DEFAULT_LEADER_ID_AND_EPOCH, ()
-                partition_responses.append(new(PartitionProduceResponse, (
-                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                    current_leader, tags,
-                )))
+                    partition_responses.append(new(PartitionProduceResponse, (
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors,
+                        error_message, current_leader, tags,
+                    )))
             if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
@@ -1223,7 +1283,8 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> P
         if t:
             node_endpoints, tags, p = _read_produce_response_tags(buffer, view, p, end, t)
         else:
-            node_endpoints, tags = (), ()
+            node_endpoints = ()
+            tags = ()
         if p != end:
             raise not_at_end("ProduceResponse", p, end)
         return new(ProduceResponse, (responses, throttle_time_ms, node_endpoints, tags))
@@ -1236,12 +1297,11 @@ def _write_partition_produce_response_tags(current_leader: Any, unknown_tags: Un
     known: list[tuple[int, bytes]] = []
     if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
         parts: list[Part] = []
-        add = parts.append
         leader_id, leader_epoch, current_leader_unknown_tags = current_leader
         if current_leader_unknown_tags:
-            add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+            parts.append(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
         else:
-            add(write_iix(leader_id, leader_epoch))
+            parts.append(write_iix(leader_id, leader_epoch))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1251,28 +1311,27 @@ def _write_produce_response_tags(node_endpoints: Any, unknown_tags: UnknownTags)
     known: list[tuple[int, bytes]] = []
     if len(node_endpoints):
         parts: list[Part] = []
-        add = parts.append
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
-                add(body)
-            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "node_endpoints.rack"))
+                parts.append(body)
+            parts.append(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1280,70 +1339,71 @@ def _write_produce_response_tags(node_endpoints: Any, unknown_tags: UnknownTags)
 def _encode_response_10(message: ProduceResponse) -> list[Part]:
     """Versions 10-12."""
     parts: list[Part] = []
-    add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         n = len(responses)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, topic_id, partition_responses, responses_unknown_tags in responses:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
+            parts.append(body)
             n = len(partition_responses)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
             ) in partition_responses:
                 if (
-                    len(record_errors)
-                    or error_message
+                    record_errors
+                    or record_errors is None
+                    or error_message is not None
                     or partition_responses_unknown_tags
                     or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                 ):
                     n = len(record_errors)
                     if n < 127:
-                        add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1))
+                        parts.append(write_ihqqqB(
+                            index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1,
+                        ))
                     else:
-                        add(write_ihqqq(
+                        parts.append(write_ihqqq(
                             index, error_code, base_offset, log_append_time_ms, log_start_offset,
                         ) + uvarint(n + 1))
                     for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
                         if batch_index_error_message is None:
-                            add(write_ix(batch_index))
+                            parts.append(write_ix(batch_index))
                         else:
                             body = batch_index_error_message.encode()
                             n = len(body)
                             if n < 127:
-                                add(write_iB(batch_index, n + 1))
+                                parts.append(write_iB(batch_index, n + 1))
                             else:
-                                add(write_i(
+                                parts.append(write_i(
                                     batch_index,
                                 ) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
-                            add(body)
-                        add(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
+                            parts.append(body)
+                        parts.append(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
                     if error_message is None:
-                        add(b"\0")
+                        parts.append(b"\0")
                     else:
                         body = error_message.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
+                        parts.append(body)
                     if partition_responses_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
-                        add(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
+                        parts.append(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
                     else:
-                        add(b"\0")
+                        parts.append(b"\0")
                 else:
-                    add(write_ihqqqBBx(
+                    parts.append(write_ihqqqBxx(
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, 1,
-                        error_message is not None,
                     ))
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags or len(node_endpoints):
-            add(write_i(throttle_time_ms) + _write_produce_response_tags(node_endpoints, unknown_tags))
+            parts.append(write_i(throttle_time_ms) + _write_produce_response_tags(node_endpoints, unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1439,77 +1499,108 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> P
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "responses.partition_responses", p, end)
             partition_responses: list[PartitionProduceResponse] = []
-            for _ in range(n):
-                if end - p < 31:
-                    raise cut(
-                        "responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end,
-                    )
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
-                p += 31
-                record_errors: list[BatchIndexAndErrorMessage] = []
-                if n != 1:
-                    if n > 127:
-                        n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
-                    n -= 1
-                    if n < 0 or n * 6 > end - p:
-                        raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
-                    for _ in range(n):
-                        if end - p < 5:
-                            raise cut(
-                                "responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end,
-                            )
-                        batch_index, n = read_iB(buffer, p)
-                        p += 5
+            if (
+                n > 1
+                and buffer[p + 30 : p + n * 33 : 33].count(1) == n
+                and buffer[p + 31 : p + n * 33 : 33].count(0) == n
+                and buffer[p + 32 : p + n * 33 : 33].count(0) == n
+            ):
+                q = p + n * 33
+                for index, error_code, base_offset, log_append_time_ms, log_start_offset in rows_ihqqqxxx(view[p:q]):
+                    partition_responses.append(new(PartitionProduceResponse, (
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
+                        DEFAULT_LEADER_ID_AND_EPOCH, (),
+                    )))
+                p = q
+            else:
+                for _ in range(n):
+                    if end - p >= 33:
+                        (
+                            index, error_code, base_offset, log_append_time_ms, log_start_offset, a, b, t,
+                        ) = read_ihqqqBBB(buffer, p)
+                        if a == 1 and not b:
+                            p += 33
+                            if t:
+                                current_leader, tags, p = _read_partition_produce_response_tags(buffer, view, p, end, t)
+                            else:
+                                current_leader = DEFAULT_LEADER_ID_AND_EPOCH
+                                tags = ()
+                            partition_responses.append(new(PartitionProduceResponse, (
+                                index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
+                                current_leader, tags,
+                            )))
+                            continue
+                    if end - p < 31:
+                        raise cut(
+                            "responses.partition_responses", "index:4 error_code:2 base_offset:8 log_append_time_ms:8 log_start_offset:8 record_errors:1", p, end,
+                        )
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, n = read_ihqqqB(buffer, p)
+                    p += 31
+                    record_errors: list[BatchIndexAndErrorMessage] = []
+                    if n != 1:
                         if n > 127:
-                            n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
-                        if n:
-                            q = p + n - 1
-                            if q >= end:
+                            n, p = uvarint_rest(buffer, p, end, n, "responses.partition_responses.record_errors")
+                        n -= 1
+                        if n < 0 or n * 6 > end - p:
+                            raise crowded(n, 6, "responses.partition_responses.record_errors", p, end)
+                        for _ in range(n):
+                            if end - p < 5:
                                 raise cut(
-                                    "responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1,
+                                    "responses.partition_responses.record_errors", "batch_index:4 batch_index_error_message:1", p, end,
                                 )
-                            at = "responses.partition_responses.record_errors.batch_index_error_message"
-                            batch_index_error_message: str | None = buffer[p:q].decode()
-                        else:
-                            batch_index_error_message = None
-                            q = p
-                            if q >= end:
-                                raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
-                        t = buffer[q]
-                        p = q + 1
+                            batch_index, n = read_iB(buffer, p)
+                            p += 5
+                            if n > 127:
+                                n, p = text_rest(buffer, p, end, n, "responses.partition_responses.record_errors.batch_index_error_message")
+                            if n:
+                                q = p + n - 1
+                                if q >= end:
+                                    raise cut(
+                                        "responses.partition_responses.record_errors", "batch_index_error_message:n tags:1", p, end, n - 1,
+                                    )
+                                at = "responses.partition_responses.record_errors.batch_index_error_message"
+                                batch_index_error_message: str | None = buffer[p:q].decode()
+                            else:
+                                batch_index_error_message = None
+                                q = p
+                                if q >= end:
+                                    raise cut("responses.partition_responses.record_errors", "tags:1", p, end)
+                            t = buffer[q]
+                            p = q + 1
+                            tags = ()
+                            if t:
+                                tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
+                            record_errors.append(new(BatchIndexAndErrorMessage, (
+                                batch_index, batch_index_error_message, tags,
+                            )))
+                    if p >= end:
+                        raise cut("responses.partition_responses", "error_message:1", p, end)
+                    n = buffer[p]
+                    p += 1
+                    if n > 127:
+                        n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
+                    if n:
+                        q = p + n - 1
+                        if q >= end:
+                            raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
+                        at = "responses.partition_responses.error_message"
+                        error_message: str | None = buffer[p:q].decode()
+                    else:
+                        error_message = None
+                        q = p
+                        if q >= end:
+                            raise cut("responses.partition_responses", "tags:1", p, end)
+                    t = buffer[q]
+                    p = q + 1
+                    if t:
+                        current_leader, tags, p = _read_partition_produce_response_tags(buffer, view, p, end, t)
+                    else:
+                        current_leader = DEFAULT_LEADER_ID_AND_EPOCH
                         tags = ()
-                        if t:
-                            tags, p = read_tags(buffer, p, end, t, "responses.partition_responses.record_errors")
-                        record_errors.append(new(BatchIndexAndErrorMessage, (
-                            batch_index, batch_index_error_message, tags,
-                        )))
-                if p >= end:
-                    raise cut("responses.partition_responses", "error_message:1", p, end)
-                n = buffer[p]
-                p += 1
-                if n > 127:
-                    n, p = text_rest(buffer, p, end, n, "responses.partition_responses.error_message")
-                if n:
-                    q = p + n - 1
-                    if q >= end:
-                        raise cut("responses.partition_responses", "error_message:n tags:1", p, end, n - 1)
-                    at = "responses.partition_responses.error_message"
-                    error_message: str | None = buffer[p:q].decode()
-                else:
-                    error_message = None
-                    q = p
-                    if q >= end:
-                        raise cut("responses.partition_responses", "tags:1", p, end)
-                t = buffer[q]
-                p = q + 1
-                if t:
-                    current_leader, tags, p = _read_partition_produce_response_tags(buffer, view, p, end, t)
-                else:
-                    current_leader, tags = DEFAULT_LEADER_ID_AND_EPOCH, ()
-                partition_responses.append(new(PartitionProduceResponse, (
-                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                    current_leader, tags,
-                )))
+                    partition_responses.append(new(PartitionProduceResponse, (
+                        index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors,
+                        error_message, current_leader, tags,
+                    )))
             if p >= end:
                 raise cut("responses", "tags:1", p, end)
             t = buffer[p]
@@ -1525,7 +1616,8 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> P
         if t:
             node_endpoints, tags, p = _read_produce_response_tags_2(buffer, view, p, end, t)
         else:
-            node_endpoints, tags = (), ()
+            node_endpoints = ()
+            tags = ()
         if p != end:
             raise not_at_end("ProduceResponse", p, end)
         return new(ProduceResponse, (responses, throttle_time_ms, node_endpoints, tags))
@@ -1538,28 +1630,27 @@ def _write_produce_response_tags_2(node_endpoints: Any, unknown_tags: UnknownTag
     known: list[tuple[int, bytes]] = []
     if len(node_endpoints):
         parts: list[Part] = []
-        add = parts.append
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
-                add(body)
-            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "node_endpoints.rack"))
+                parts.append(body)
+            parts.append(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -1567,71 +1658,72 @@ def _write_produce_response_tags_2(node_endpoints: Any, unknown_tags: UnknownTag
 def _encode_response_13(message: ProduceResponse) -> list[Part]:
     """Version 13."""
     parts: list[Part] = []
-    add = parts.append
     try:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         n = len(responses)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for name, topic_id, partition_responses, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partition_responses)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
                 current_leader, partition_responses_unknown_tags,
             ) in partition_responses:
                 if (
-                    len(record_errors)
-                    or error_message
+                    record_errors
+                    or record_errors is None
+                    or error_message is not None
                     or partition_responses_unknown_tags
                     or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH
                 ):
                     n = len(record_errors)
                     if n < 127:
-                        add(write_ihqqqB(index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1))
+                        parts.append(write_ihqqqB(
+                            index, error_code, base_offset, log_append_time_ms, log_start_offset, n + 1,
+                        ))
                     else:
-                        add(write_ihqqq(
+                        parts.append(write_ihqqq(
                             index, error_code, base_offset, log_append_time_ms, log_start_offset,
                         ) + uvarint(n + 1))
                     for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
                         if batch_index_error_message is None:
-                            add(write_ix(batch_index))
+                            parts.append(write_ix(batch_index))
                         else:
                             body = batch_index_error_message.encode()
                             n = len(body)
                             if n < 127:
-                                add(write_iB(batch_index, n + 1))
+                                parts.append(write_iB(batch_index, n + 1))
                             else:
-                                add(write_i(
+                                parts.append(write_i(
                                     batch_index,
                                 ) + text_length(n, "responses.partition_responses.record_errors.batch_index_error_message"))
-                            add(body)
-                        add(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
+                            parts.append(body)
+                        parts.append(tag_section(record_errors_unknown_tags) if record_errors_unknown_tags else b"\0")
                     if error_message is None:
-                        add(b"\0")
+                        parts.append(b"\0")
                     else:
                         body = error_message.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.partition_responses.error_message"))
+                        parts.append(body)
                     if partition_responses_unknown_tags or current_leader is not DEFAULT_LEADER_ID_AND_EPOCH:
-                        add(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
+                        parts.append(_write_partition_produce_response_tags(current_leader, partition_responses_unknown_tags))
                     else:
-                        add(b"\0")
+                        parts.append(b"\0")
                 else:
-                    add(write_ihqqqBBx(
+                    parts.append(write_ihqqqBxx(
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, 1,
-                        error_message is not None,
                     ))
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         if unknown_tags or len(node_endpoints):
-            add(write_i(throttle_time_ms) + _write_produce_response_tags_2(node_endpoints, unknown_tags))
+            parts.append(write_i(throttle_time_ms) + _write_produce_response_tags_2(node_endpoints, unknown_tags))
         else:
-            add(write_ix(throttle_time_ms))
+            parts.append(write_ix(throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

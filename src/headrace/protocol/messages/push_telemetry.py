@@ -62,18 +62,19 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Pus
 def _encode_request_0(message: PushTelemetryRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         client_instance_id, subscription_id, terminating, compression_type, metrics, unknown_tags = message
         if len(client_instance_id) != 16:
             raise wrong_size(client_instance_id, "client_instance_id")
         n = len(metrics)
         if n < 127:
-            add(write_16sitbB(client_instance_id, subscription_id, terminating, compression_type, n + 1))
+            parts.append(write_16sitbB(client_instance_id, subscription_id, terminating, compression_type, n + 1))
         else:
-            add(write_16sitb(client_instance_id, subscription_id, terminating, compression_type) + uvarint(n + 1))
-        add(metrics)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(write_16sitb(
+                client_instance_id, subscription_id, terminating, compression_type,
+            ) + uvarint(n + 1))
+        parts.append(metrics)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -97,13 +98,12 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Pu
 def _encode_response_0(message: PushTelemetryResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, unknown_tags = message
         if unknown_tags:
-            add(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
+            parts.append(write_ih(throttle_time_ms, error_code) + tag_section(unknown_tags))
         else:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -116,7 +116,6 @@ def _decode_quorum_state_data_0(buffer: Buffer, view: memoryview, p: int, end: i
 def _encode_quorum_state_data_0(message: QuorumStateData) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, leader_id, leader_epoch, voted_id, voted_directory_id, applied_offset, current_voters,
@@ -126,22 +125,22 @@ def _encode_quorum_state_data_0(message: QuorumStateData) -> list[Part]:
             raise absent("voted_directory_id", "version 0")
         body = cluster_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+        parts.append(body)
         if current_voters is None:
-            add(write_iiiqx(leader_id, leader_epoch, voted_id, applied_offset))
+            parts.append(write_iiiqx(leader_id, leader_epoch, voted_id, applied_offset))
         else:
             n = len(current_voters)
             if n < 127:
-                add(write_iiiqB(leader_id, leader_epoch, voted_id, applied_offset, n + 1))
+                parts.append(write_iiiqB(leader_id, leader_epoch, voted_id, applied_offset, n + 1))
             else:
-                add(write_iiiq(leader_id, leader_epoch, voted_id, applied_offset) + uvarint(n + 1))
+                parts.append(write_iiiq(leader_id, leader_epoch, voted_id, applied_offset) + uvarint(n + 1))
             for voter_id, current_voters_unknown_tags in current_voters:
                 if current_voters_unknown_tags:
-                    add(write_i(voter_id) + tag_section(current_voters_unknown_tags))
+                    parts.append(write_i(voter_id) + tag_section(current_voters_unknown_tags))
                 else:
-                    add(write_ix(voter_id))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ix(voter_id))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -165,7 +164,6 @@ def _decode_quorum_state_data_1(buffer: Buffer, view: memoryview, p: int, end: i
 def _encode_quorum_state_data_1(message: QuorumStateData) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, leader_id, leader_epoch, voted_id, voted_directory_id, applied_offset, current_voters,
@@ -180,9 +178,11 @@ def _encode_quorum_state_data_1(message: QuorumStateData) -> list[Part]:
         if len(voted_directory_id) != 16:
             raise wrong_size(voted_directory_id, "voted_directory_id")
         if unknown_tags:
-            add(write_iii16s(leader_id, leader_epoch, voted_id, voted_directory_id) + tag_section(unknown_tags))
+            parts.append(write_iii16s(
+                leader_id, leader_epoch, voted_id, voted_directory_id,
+            ) + tag_section(unknown_tags))
         else:
-            add(write_iii16sx(leader_id, leader_epoch, voted_id, voted_directory_id))
+            parts.append(write_iii16sx(leader_id, leader_epoch, voted_id, voted_directory_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -158,30 +158,29 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
 def _encode_request_0(message: ReadShareGroupStateSummaryRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, unknown_tags = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition, leader_epoch, partitions_unknown_tags in partitions:
                 if partitions_unknown_tags:
-                    add(write_ii(partition, leader_epoch) + tag_section(partitions_unknown_tags))
+                    parts.append(write_ii(partition, leader_epoch) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iix(partition, leader_epoch))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iix(partition, leader_epoch))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -265,39 +264,42 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
 def _encode_response_0(message: ReadShareGroupStateSummaryResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         results, unknown_tags = message
         n = len(results)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, results_unknown_tags in results:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
                 partitions_unknown_tags,
             ) in partitions:
                 if error_message is None:
-                    add(write_ihx(partition, error_code))
+                    parts.append(write_ihx(partition, error_code))
                 else:
                     body = error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition, error_code, n + 1))
+                        parts.append(write_ihB(partition, error_code, n + 1))
                     else:
-                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
-                    add(body)
+                        parts.append(write_ih(
+                            partition, error_code,
+                        ) + text_length(n, "results.partitions.error_message"))
+                    parts.append(body)
                 if partitions_unknown_tags:
-                    add(write_iiq(state_epoch, leader_epoch, start_offset) + tag_section(partitions_unknown_tags))
+                    parts.append(write_iiq(
+                        state_epoch, leader_epoch, start_offset,
+                    ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqx(state_epoch, leader_epoch, start_offset))
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iiqx(state_epoch, leader_epoch, start_offset))
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -384,41 +386,42 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
 def _encode_response_1(message: ReadShareGroupStateSummaryResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         results, unknown_tags = message
         n = len(results)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, results_unknown_tags in results:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
                 partitions_unknown_tags,
             ) in partitions:
                 if error_message is None:
-                    add(write_ihx(partition, error_code))
+                    parts.append(write_ihx(partition, error_code))
                 else:
                     body = error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition, error_code, n + 1))
+                        parts.append(write_ihB(partition, error_code, n + 1))
                     else:
-                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
-                    add(body)
+                        parts.append(write_ih(
+                            partition, error_code,
+                        ) + text_length(n, "results.partitions.error_message"))
+                    parts.append(body)
                 if partitions_unknown_tags:
-                    add(write_iiqi(
+                    parts.append(write_iiqi(
                         state_epoch, leader_epoch, start_offset, delivery_complete_count,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiqix(state_epoch, leader_epoch, start_offset, delivery_complete_count))
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iiqix(state_epoch, leader_epoch, start_offset, delivery_complete_count))
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -81,22 +81,21 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rem
 def _encode_request_0(message: RemoveRaftVoterRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, voter_id, voter_directory_id, unknown_tags = message
         if len(voter_directory_id) != 16:
             raise wrong_size(voter_directory_id, "voter_directory_id")
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         if unknown_tags:
-            add(write_i16s(voter_id, voter_directory_id) + tag_section(unknown_tags))
+            parts.append(write_i16s(voter_id, voter_directory_id) + tag_section(unknown_tags))
         else:
-            add(write_i16sx(voter_id, voter_directory_id))
+            parts.append(write_i16sx(voter_id, voter_directory_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -138,20 +137,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
 def _encode_response_0(message: RemoveRaftVoterResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

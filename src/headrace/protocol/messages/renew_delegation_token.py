@@ -66,15 +66,14 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Ren
 def _encode_request_1(message: RenewDelegationTokenRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         hmac, renew_period_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         n = len(hmac)
-        add(write_i(n))
-        add(hmac)
-        add(write_q(renew_period_ms))
+        parts.append(write_i(n))
+        parts.append(hmac)
+        parts.append(write_q(renew_period_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -106,16 +105,15 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Ren
 def _encode_request_2(message: RenewDelegationTokenRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         hmac, renew_period_ms, unknown_tags = message
         n = len(hmac)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(hmac)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(hmac)
         if unknown_tags:
-            add(write_q(renew_period_ms) + tag_section(unknown_tags))
+            parts.append(write_q(renew_period_ms) + tag_section(unknown_tags))
         else:
-            add(write_qx(renew_period_ms))
+            parts.append(write_qx(renew_period_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -135,12 +133,11 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
 def _encode_response_1(message: RenewDelegationTokenResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, expiry_timestamp_ms, throttle_time_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
-        add(write_hqi(error_code, expiry_timestamp_ms, throttle_time_ms))
+        parts.append(write_hqi(error_code, expiry_timestamp_ms, throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -164,13 +161,12 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
 def _encode_response_2(message: RenewDelegationTokenResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, expiry_timestamp_ms, throttle_time_ms, unknown_tags = message
         if unknown_tags:
-            add(write_hqi(error_code, expiry_timestamp_ms, throttle_time_ms) + tag_section(unknown_tags))
+            parts.append(write_hqi(error_code, expiry_timestamp_ms, throttle_time_ms) + tag_section(unknown_tags))
         else:
-            add(write_hqix(error_code, expiry_timestamp_ms, throttle_time_ms))
+            parts.append(write_hqix(error_code, expiry_timestamp_ms, throttle_time_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

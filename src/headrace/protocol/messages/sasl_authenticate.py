@@ -71,14 +71,13 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Sas
 def _encode_request_0(message: SaslAuthenticateRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         auth_bytes, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 0-1")
         n = len(auth_bytes)
-        add(write_i(n))
-        add(auth_bytes)
+        parts.append(write_i(n))
+        parts.append(auth_bytes)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -110,13 +109,12 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sas
 def _encode_request_2(message: SaslAuthenticateRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         auth_bytes, unknown_tags = message
         n = len(auth_bytes)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(auth_bytes)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(auth_bytes)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -159,21 +157,20 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Sa
 def _encode_response_0(message: SaslAuthenticateResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, error_message, auth_bytes, session_lifetime_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         if error_message is None:
-            add(write_hh(error_code, -1))
+            parts.append(write_hh(error_code, -1))
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_hh(error_code, n))
-            add(body)
+            parts.append(write_hh(error_code, n))
+            parts.append(body)
         n = len(auth_bytes)
-        add(write_i(n))
-        add(auth_bytes)
+        parts.append(write_i(n))
+        parts.append(auth_bytes)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -217,22 +214,21 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sa
 def _encode_response_1(message: SaslAuthenticateResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, error_message, auth_bytes, session_lifetime_ms, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 1")
         if error_message is None:
-            add(write_hh(error_code, -1))
+            parts.append(write_hh(error_code, -1))
         else:
             body = error_message.encode()
             n = len(body)
-            add(write_hh(error_code, n))
-            add(body)
+            parts.append(write_hh(error_code, n))
+            parts.append(body)
         n = len(auth_bytes)
-        add(write_i(n))
-        add(auth_bytes)
-        add(write_q(session_lifetime_ms))
+        parts.append(write_i(n))
+        parts.append(auth_bytes)
+        parts.append(write_q(session_lifetime_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -282,26 +278,25 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sa
 def _encode_response_2(message: SaslAuthenticateResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, error_message, auth_bytes, session_lifetime_ms, unknown_tags = message
         if error_message is None:
-            add(write_hx(error_code))
+            parts.append(write_hx(error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_hB(error_code, n + 1))
+                parts.append(write_hB(error_code, n + 1))
             else:
-                add(write_h(error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_h(error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(auth_bytes)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(auth_bytes)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(auth_bytes)
         if unknown_tags:
-            add(write_q(session_lifetime_ms) + tag_section(unknown_tags))
+            parts.append(write_q(session_lifetime_ms) + tag_section(unknown_tags))
         else:
-            add(write_qx(session_lifetime_ms))
+            parts.append(write_qx(session_lifetime_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -49,13 +49,12 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Sas
 def _encode_request_0(message: SaslHandshakeRequest) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (mechanism,) = message
         body = mechanism.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -92,16 +91,15 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Sa
 def _encode_response_0(message: SaslHandshakeResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, mechanisms = message
         n = len(mechanisms)
-        add(write_hi(error_code, n))
+        parts.append(write_hi(error_code, n))
         for text in mechanisms:
             body = text.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

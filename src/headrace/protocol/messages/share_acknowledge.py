@@ -42,6 +42,7 @@ from headrace.protocol.types import (
 read_16sB = Struct(">16sB").unpack_from
 read_iB = Struct(">iB").unpack_from
 read_ihB = Struct(">ihB").unpack_from
+read_ihBiiB = Struct(">ihBiiB").unpack_from
 read_iiB = Struct(">iiB").unpack_from
 read_int8s_B = Shapes("b", "B", "unpack_from")
 read_itB = Struct(">i?B").unpack_from
@@ -52,9 +53,9 @@ write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
 write_ih = Struct(">ih").pack
 write_ihB = Struct(">ihB").pack
-write_ihBii = Struct(">ihBii").pack
-write_ihBiix = Struct(">ihBiix").pack
 write_ihx = Struct(">ihx").pack
+write_ihxii = Struct(">ihxii").pack
+write_ihxiix = Struct(">ihxiix").pack
 write_ii = Struct(">ii").pack
 write_iix = Struct(">iix").pack
 write_int8s = Shapes("b", "", "pack")
@@ -254,57 +255,56 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
 def _encode_request_1(message: ShareAcknowledgeRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id, share_session_epoch, is_renew_ack, topics, unknown_tags = message
         if is_renew_ack:
             raise absent("is_renew_ack", "version 1")
         if group_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+            parts.append(body)
         if member_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(share_session_epoch, n + 1))
+            parts.append(write_iB(share_session_epoch, n + 1))
         else:
-            add(write_i(share_session_epoch) + uvarint(n + 1))
+            parts.append(write_i(share_session_epoch) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, acknowledgement_batches, partitions_unknown_tags in partitions:
                 n = len(acknowledgement_batches)
                 if n < 127:
-                    add(write_iB(partition_index, n + 1))
+                    parts.append(write_iB(partition_index, n + 1))
                 else:
-                    add(write_i(partition_index) + uvarint(n + 1))
+                    parts.append(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
                     if n < 127:
-                        add(write_qqB(first_offset, last_offset, n + 1))
+                        parts.append(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    parts.append(write_int8s[n](*acknowledge_types))
+                    parts.append(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -430,55 +430,54 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
 def _encode_request_2(message: ShareAcknowledgeRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, member_id, share_session_epoch, is_renew_ack, topics, unknown_tags = message
         if group_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+            parts.append(body)
         if member_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_itB(share_session_epoch, is_renew_ack, n + 1))
+            parts.append(write_itB(share_session_epoch, is_renew_ack, n + 1))
         else:
-            add(write_it(share_session_epoch, is_renew_ack) + uvarint(n + 1))
+            parts.append(write_it(share_session_epoch, is_renew_ack) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, acknowledgement_batches, partitions_unknown_tags in partitions:
                 n = len(acknowledgement_batches)
                 if n < 127:
-                    add(write_iB(partition_index, n + 1))
+                    parts.append(write_iB(partition_index, n + 1))
                 else:
-                    add(write_i(partition_index) + uvarint(n + 1))
+                    parts.append(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
                     if n < 127:
-                        add(write_qqB(first_offset, last_offset, n + 1))
+                        parts.append(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    parts.append(write_int8s[n](*acknowledge_types))
+                    parts.append(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -525,6 +524,25 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 raise crowded(n, 17, "responses.partitions", p, end)
             partitions: list[PartitionData] = []
             for _ in range(n):
+                if end - p >= 16:
+                    partition_index, partitions_error_code, a, leader_id, leader_epoch, t = read_ihBiiB(buffer, p)
+                    if not a:
+                        p += 16
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partitions.current_leader")
+                        current_leader = new(LeaderIdAndEpoch, (leader_id, leader_epoch, tags))
+                        if p >= end:
+                            raise cut("responses.partitions", "tags:1", p, end)
+                        t = buffer[p]
+                        p += 1
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partitions")
+                        partitions.append(new(PartitionData, (
+                            partition_index, partitions_error_code, None, current_leader, tags,
+                        )))
+                        continue
                 if end - p < 7:
                     raise cut("responses.partitions", "partition_index:4 error_code:2 error_message:1", p, end)
                 partition_index, partitions_error_code, n = read_ihB(buffer, p)
@@ -632,91 +650,86 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
 def _encode_response_1(message: ShareAcknowledgeResponse) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, acquisition_lock_timeout_ms, responses, node_endpoints,
             unknown_tags,
         ) = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(responses)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, current_leader,
                 partitions_unknown_tags,
             ) in partitions:
-                if partitions_error_message or partitions_unknown_tags:
+                if partitions_error_message is not None or partitions_unknown_tags:
                     if partitions_error_message is None:
-                        add(write_ihx(partition_index, partitions_error_code))
+                        parts.append(write_ihx(partition_index, partitions_error_code))
                     else:
                         body = partitions_error_message.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_ihB(partition_index, partitions_error_code, n + 1))
+                            parts.append(write_ihB(partition_index, partitions_error_code, n + 1))
                         else:
-                            add(write_ih(
+                            parts.append(write_ih(
                                 partition_index, partitions_error_code,
                             ) + text_length(n, "responses.partitions.error_message"))
-                        add(body)
+                        parts.append(body)
                     leader_id, leader_epoch, current_leader_unknown_tags = current_leader
                     if current_leader_unknown_tags:
-                        add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+                        parts.append(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
                     else:
-                        add(write_iix(leader_id, leader_epoch))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                        parts.append(write_iix(leader_id, leader_epoch))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     leader_id, leader_epoch, current_leader_unknown_tags = current_leader
                     if current_leader_unknown_tags:
-                        add(write_ihBii(
-                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
-                            leader_epoch,
+                        parts.append(write_ihxii(
+                            partition_index, partitions_error_code, leader_id, leader_epoch,
                         ) + tag_section(current_leader_unknown_tags))
                     else:
-                        add(write_ihBiix(
-                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
-                            leader_epoch,
-                        ))
-                    add(b"\0")
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+                        parts.append(write_ihxiix(partition_index, partitions_error_code, leader_id, leader_epoch))
+                    parts.append(b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
-                add(body)
-            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "node_endpoints.rack"))
+                parts.append(body)
+            parts.append(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -763,6 +776,25 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 raise crowded(n, 17, "responses.partitions", p, end)
             partitions: list[PartitionData] = []
             for _ in range(n):
+                if end - p >= 16:
+                    partition_index, partitions_error_code, a, leader_id, leader_epoch, t = read_ihBiiB(buffer, p)
+                    if not a:
+                        p += 16
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partitions.current_leader")
+                        current_leader = new(LeaderIdAndEpoch, (leader_id, leader_epoch, tags))
+                        if p >= end:
+                            raise cut("responses.partitions", "tags:1", p, end)
+                        t = buffer[p]
+                        p += 1
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partitions")
+                        partitions.append(new(PartitionData, (
+                            partition_index, partitions_error_code, None, current_leader, tags,
+                        )))
+                        continue
                 if end - p < 7:
                     raise cut("responses.partitions", "partition_index:4 error_code:2 error_message:1", p, end)
                 partition_index, partitions_error_code, n = read_ihB(buffer, p)
@@ -870,94 +902,89 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
 def _encode_response_2(message: ShareAcknowledgeResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, acquisition_lock_timeout_ms, responses, node_endpoints,
             unknown_tags,
         ) = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(responses)
         if n < 127:
-            add(write_iB(acquisition_lock_timeout_ms, n + 1))
+            parts.append(write_iB(acquisition_lock_timeout_ms, n + 1))
         else:
-            add(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
+            parts.append(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
         for topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, current_leader,
                 partitions_unknown_tags,
             ) in partitions:
-                if partitions_error_message or partitions_unknown_tags:
+                if partitions_error_message is not None or partitions_unknown_tags:
                     if partitions_error_message is None:
-                        add(write_ihx(partition_index, partitions_error_code))
+                        parts.append(write_ihx(partition_index, partitions_error_code))
                     else:
                         body = partitions_error_message.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_ihB(partition_index, partitions_error_code, n + 1))
+                            parts.append(write_ihB(partition_index, partitions_error_code, n + 1))
                         else:
-                            add(write_ih(
+                            parts.append(write_ih(
                                 partition_index, partitions_error_code,
                             ) + text_length(n, "responses.partitions.error_message"))
-                        add(body)
+                        parts.append(body)
                     leader_id, leader_epoch, current_leader_unknown_tags = current_leader
                     if current_leader_unknown_tags:
-                        add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+                        parts.append(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
                     else:
-                        add(write_iix(leader_id, leader_epoch))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                        parts.append(write_iix(leader_id, leader_epoch))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     leader_id, leader_epoch, current_leader_unknown_tags = current_leader
                     if current_leader_unknown_tags:
-                        add(write_ihBii(
-                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
-                            leader_epoch,
+                        parts.append(write_ihxii(
+                            partition_index, partitions_error_code, leader_id, leader_epoch,
                         ) + tag_section(current_leader_unknown_tags))
                     else:
-                        add(write_ihBiix(
-                            partition_index, partitions_error_code, partitions_error_message is not None, leader_id,
-                            leader_epoch,
-                        ))
-                    add(b"\0")
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+                        parts.append(write_ihxiix(partition_index, partitions_error_code, leader_id, leader_epoch))
+                    parts.append(b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
-                add(body)
-            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "node_endpoints.rack"))
+                parts.append(body)
+            parts.append(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -44,6 +44,7 @@ read_16sB = Struct(">16sB").unpack_from
 read_hB = Struct(">hB").unpack_from
 read_iB = Struct(">iB").unpack_from
 read_ihB = Struct(">ihB").unpack_from
+read_ihBhBiiB = Struct(">ihBhBiiB").unpack_from
 read_iiB = Struct(">iiB").unpack_from
 read_iiiiiiB = Struct(">iiiiiiB").unpack_from
 read_iiiiiibtB = Struct(">iiiiiib?B").unpack_from
@@ -61,9 +62,9 @@ write_i = Struct(">i").pack
 write_iB = Struct(">iB").pack
 write_ih = Struct(">ih").pack
 write_ihB = Struct(">ihB").pack
-write_ihBhBii = Struct(">ihBhBii").pack
-write_ihBhBiix = Struct(">ihBhBiix").pack
 write_ihx = Struct(">ihx").pack
+write_ihxhxii = Struct(">ihxhxii").pack
+write_ihxhxiix = Struct(">ihxhxiix").pack
 write_ii = Struct(">ii").pack
 write_iiiiii = Struct(">iiiiii").pack
 write_iiiiiiB = Struct(">iiiiiiB").pack
@@ -329,7 +330,6 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
 def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, member_id, share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size,
@@ -338,24 +338,26 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
         if is_renew_ack:
             raise absent("is_renew_ack", "version 1")
         if group_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+            parts.append(body)
         if member_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iiiiiiB(share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, n + 1))
+            parts.append(write_iiiiiiB(
+                share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, n + 1,
+            ))
         else:
-            add(write_iiiiii(
+            parts.append(write_iiiiii(
                 share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size,
             ) + uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
@@ -363,31 +365,31 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags in partitions:
                 if partition_max_bytes != 0:
                     raise absent("topics.partitions.partition_max_bytes", "version 1")
                 n = len(acknowledgement_batches)
                 if n < 127:
-                    add(write_iB(partition_index, n + 1))
+                    parts.append(write_iB(partition_index, n + 1))
                 else:
-                    add(write_i(partition_index) + uvarint(n + 1))
+                    parts.append(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
                     if n < 127:
-                        add(write_qqB(first_offset, last_offset, n + 1))
+                        parts.append(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    parts.append(write_int8s[n](*acknowledge_types))
+                    parts.append(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             forgotten_topics_data_topic_id, forgotten_topics_data_partitions, forgotten_topics_data_unknown_tags,
         ) in forgotten_topics_data:
@@ -395,12 +397,12 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
             if n < 127:
-                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
+                parts.append(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -565,34 +567,33 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
 def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, member_id, share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size,
             share_acquire_mode, is_renew_ack, topics, forgotten_topics_data, unknown_tags,
         ) = message
         if group_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+            parts.append(body)
         if member_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iiiiiibtB(
+            parts.append(write_iiiiiibtB(
                 share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode,
                 is_renew_ack, n + 1,
             ))
         else:
-            add(write_iiiiiibt(
+            parts.append(write_iiiiiibt(
                 share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode,
                 is_renew_ack,
             ) + uvarint(n + 1))
@@ -601,31 +602,31 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags in partitions:
                 if partition_max_bytes != 0:
                     raise absent("topics.partitions.partition_max_bytes", "version 2")
                 n = len(acknowledgement_batches)
                 if n < 127:
-                    add(write_iB(partition_index, n + 1))
+                    parts.append(write_iB(partition_index, n + 1))
                 else:
-                    add(write_i(partition_index) + uvarint(n + 1))
+                    parts.append(write_i(partition_index) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
                 ) in acknowledgement_batches:
                     n = len(acknowledge_types)
                     if n < 127:
-                        add(write_qqB(first_offset, last_offset, n + 1))
+                        parts.append(write_qqB(first_offset, last_offset, n + 1))
                     else:
-                        add(write_qq(first_offset, last_offset) + uvarint(n + 1))
-                    add(write_int8s[n](*acknowledge_types))
-                    add(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                        parts.append(write_qq(first_offset, last_offset) + uvarint(n + 1))
+                    parts.append(write_int8s[n](*acknowledge_types))
+                    parts.append(tag_section(acknowledgement_batches_unknown_tags) if acknowledgement_batches_unknown_tags else b"\0")
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             forgotten_topics_data_topic_id, forgotten_topics_data_partitions, forgotten_topics_data_unknown_tags,
         ) in forgotten_topics_data:
@@ -633,12 +634,12 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
             if n < 127:
-                add(write_16sB(forgotten_topics_data_topic_id, n + 1))
+                parts.append(write_16sB(forgotten_topics_data_topic_id, n + 1))
             else:
-                add(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
-            add(write_int32s[n](*forgotten_topics_data_partitions))
-            add(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_16s(forgotten_topics_data_topic_id) + uvarint(n + 1))
+            parts.append(write_int32s[n](*forgotten_topics_data_partitions))
+            parts.append(tag_section(forgotten_topics_data_unknown_tags) if forgotten_topics_data_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -685,6 +686,68 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 raise crowded(n, 22, "responses.partitions", p, end)
             partitions: list[PartitionData] = []
             for _ in range(n):
+                if end - p >= 19:
+                    (
+                        partition_index, partitions_error_code, a, acknowledge_error_code, b, leader_id, leader_epoch,
+                        t,
+                    ) = read_ihBhBiiB(buffer, p)
+                    if not a and not b:
+                        p += 19
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partitions.current_leader")
+                        current_leader = new(LeaderIdAndEpoch, (leader_id, leader_epoch, tags))
+                        if p >= end:
+                            raise cut("responses.partitions", "records:1", p, end)
+                        n = buffer[p]
+                        p += 1
+                        if n > 127:
+                            n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.records")
+                        q = p + n - 1
+                        if not n or q >= end:
+                            raise cut("responses.partitions", "records:n acquired_records:1", p, end, n - 1)
+                        records = view[p:q]
+                        n = buffer[q]
+                        p = q + 1
+                        if n > 127:
+                            n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.acquired_records")
+                        n -= 1
+                        if n < 0 or n * 19 > end - p:
+                            raise crowded(n, 19, "responses.partitions.acquired_records", p, end)
+                        acquired_records: list[AcquiredRecords] = []
+                        if n > 1 and buffer[p + 18 : p + n * 19 : 19].count(0) == n:
+                            q = p + n * 19
+                            for first_offset, last_offset, delivery_count in rows_qqhx(view[p:q]):
+                                acquired_records.append(new(AcquiredRecords, (
+                                    first_offset, last_offset, delivery_count, (),
+                                )))
+                            p = q
+                        else:
+                            for _ in range(n):
+                                if end - p < 19:
+                                    raise cut(
+                                        "responses.partitions.acquired_records", "first_offset:8 last_offset:8 delivery_count:2 tags:1", p, end,
+                                    )
+                                first_offset, last_offset, delivery_count, t = read_qqhB(buffer, p)
+                                p += 19
+                                tags = ()
+                                if t:
+                                    tags, p = read_tags(buffer, p, end, t, "responses.partitions.acquired_records")
+                                acquired_records.append(new(AcquiredRecords, (
+                                    first_offset, last_offset, delivery_count, tags,
+                                )))
+                        if p >= end:
+                            raise cut("responses.partitions", "tags:1", p, end)
+                        t = buffer[p]
+                        p += 1
+                        tags = ()
+                        if t:
+                            tags, p = read_tags(buffer, p, end, t, "responses.partitions")
+                        partitions.append(new(PartitionData, (
+                            partition_index, partitions_error_code, None, acknowledge_error_code, None, current_leader,
+                            records, acquired_records, tags,
+                        )))
+                        continue
                 if end - p < 7:
                     raise cut("responses.partitions", "partition_index:4 error_code:2 error_message:1", p, end)
                 partition_index, partitions_error_code, n = read_ihB(buffer, p)
@@ -748,7 +811,7 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 n -= 1
                 if n < 0 or n * 19 > end - p:
                     raise crowded(n, 19, "responses.partitions.acquired_records", p, end)
-                acquired_records: list[AcquiredRecords] = []
+                acquired_records = []
                 if n > 1 and buffer[p + 18 : p + n * 19 : 19].count(0) == n:
                     q = p + n * 19
                     for first_offset, last_offset, delivery_count in rows_qqhx(view[p:q]):
@@ -847,130 +910,131 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
 def _encode_response_1(message: ShareFetchResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, acquisition_lock_timeout_ms, responses, node_endpoints,
             unknown_tags,
         ) = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(responses)
         if n < 127:
-            add(write_iB(acquisition_lock_timeout_ms, n + 1))
+            parts.append(write_iB(acquisition_lock_timeout_ms, n + 1))
         else:
-            add(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
+            parts.append(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
         for topic_id, partitions, responses_unknown_tags in responses:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, partitions_error_message, acknowledge_error_code,
                 acknowledge_error_message, current_leader, records, acquired_records, partitions_unknown_tags,
             ) in partitions:
-                if partitions_error_message or acknowledge_error_message or partitions_unknown_tags:
+                if (
+                    partitions_error_message is not None
+                    or acknowledge_error_message is not None
+                    or partitions_unknown_tags
+                ):
                     if partitions_error_message is None:
-                        add(write_ihx(partition_index, partitions_error_code))
+                        parts.append(write_ihx(partition_index, partitions_error_code))
                     else:
                         body = partitions_error_message.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_ihB(partition_index, partitions_error_code, n + 1))
+                            parts.append(write_ihB(partition_index, partitions_error_code, n + 1))
                         else:
-                            add(write_ih(
+                            parts.append(write_ih(
                                 partition_index, partitions_error_code,
                             ) + text_length(n, "responses.partitions.error_message"))
-                        add(body)
+                        parts.append(body)
                     if acknowledge_error_message is None:
-                        add(write_hx(acknowledge_error_code))
+                        parts.append(write_hx(acknowledge_error_code))
                     else:
                         body = acknowledge_error_message.encode()
                         n = len(body)
                         if n < 127:
-                            add(write_hB(acknowledge_error_code, n + 1))
+                            parts.append(write_hB(acknowledge_error_code, n + 1))
                         else:
-                            add(write_h(
+                            parts.append(write_h(
                                 acknowledge_error_code,
                             ) + text_length(n, "responses.partitions.acknowledge_error_message"))
-                        add(body)
+                        parts.append(body)
                     leader_id, leader_epoch, current_leader_unknown_tags = current_leader
                     if current_leader_unknown_tags:
-                        add(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
+                        parts.append(write_ii(leader_id, leader_epoch) + tag_section(current_leader_unknown_tags))
                     else:
-                        add(write_iix(leader_id, leader_epoch))
+                        parts.append(write_iix(leader_id, leader_epoch))
                     n = len(records)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(records)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(records)
                     n = len(acquired_records)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     for first_offset, last_offset, delivery_count, acquired_records_unknown_tags in acquired_records:
                         if acquired_records_unknown_tags:
-                            add(write_qqh(
+                            parts.append(write_qqh(
                                 first_offset, last_offset, delivery_count,
                             ) + tag_section(acquired_records_unknown_tags))
                         else:
-                            add(write_qqhx(first_offset, last_offset, delivery_count))
-                    add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+                            parts.append(write_qqhx(first_offset, last_offset, delivery_count))
+                    parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
                 else:
                     leader_id, leader_epoch, current_leader_unknown_tags = current_leader
                     if current_leader_unknown_tags:
-                        add(write_ihBhBii(
-                            partition_index, partitions_error_code, partitions_error_message is not None,
-                            acknowledge_error_code, acknowledge_error_message is not None, leader_id, leader_epoch,
+                        parts.append(write_ihxhxii(
+                            partition_index, partitions_error_code, acknowledge_error_code, leader_id, leader_epoch,
                         ) + tag_section(current_leader_unknown_tags))
                     else:
-                        add(write_ihBhBiix(
-                            partition_index, partitions_error_code, partitions_error_message is not None,
-                            acknowledge_error_code, acknowledge_error_message is not None, leader_id, leader_epoch,
+                        parts.append(write_ihxhxiix(
+                            partition_index, partitions_error_code, acknowledge_error_code, leader_id, leader_epoch,
                         ))
                     n = len(records)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(records)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(records)
                     n = len(acquired_records)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     for first_offset, last_offset, delivery_count, acquired_records_unknown_tags in acquired_records:
                         if acquired_records_unknown_tags:
-                            add(write_qqh(
+                            parts.append(write_qqh(
                                 first_offset, last_offset, delivery_count,
                             ) + tag_section(acquired_records_unknown_tags))
                         else:
-                            add(write_qqhx(first_offset, last_offset, delivery_count))
-                    add(b"\0")
-            add(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
+                            parts.append(write_qqhx(first_offset, last_offset, delivery_count))
+                    parts.append(b"\0")
+            parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if rack is None:
-                add(write_ix(port))
+                parts.append(write_ix(port))
             else:
                 body = rack.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(port, n + 1))
+                    parts.append(write_iB(port, n + 1))
                 else:
-                    add(write_i(port) + text_length(n, "node_endpoints.rack"))
-                add(body)
-            add(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_i(port) + text_length(n, "node_endpoints.rack"))
+                parts.append(body)
+            parts.append(tag_section(node_endpoints_unknown_tags) if node_endpoints_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -119,16 +119,15 @@ def _decode_share_snapshot_key_0(buffer: Buffer, view: memoryview, p: int, end: 
 def _encode_share_snapshot_key_0(message: ShareSnapshotKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topic_id, partition = message
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
-        add(write_16si(topic_id, partition))
+        parts.append(write_h(n))
+        parts.append(body)
+        parts.append(write_16si(topic_id, partition))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -197,7 +196,8 @@ def _decode_share_snapshot_value_0(buffer: Buffer, view: memoryview, p: int, end
     if t:
         delivery_complete_count, tags, p = _read_share_snapshot_value_tags(buffer, view, p, end, t)
     else:
-        delivery_complete_count, tags = -1, ()
+        delivery_complete_count = -1
+        tags = ()
     if p != end:
         raise not_at_end("ShareSnapshotValue", p, end)
     return new(ShareSnapshotValue, (
@@ -211,8 +211,7 @@ def _write_share_snapshot_value_tags(delivery_complete_count: Any, unknown_tags:
     known: list[tuple[int, bytes]] = []
     if delivery_complete_count != -1:
         parts: list[Part] = []
-        add = parts.append
-        add(write_i(delivery_complete_count))
+        parts.append(write_i(delivery_complete_count))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -220,7 +219,6 @@ def _write_share_snapshot_value_tags(delivery_complete_count: Any, unknown_tags:
 def _encode_share_snapshot_value_0(message: ShareSnapshotValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             snapshot_epoch, state_epoch, leader_epoch, start_offset, delivery_complete_count, create_timestamp,
@@ -228,24 +226,24 @@ def _encode_share_snapshot_value_0(message: ShareSnapshotValue) -> list[Part]:
         ) = message
         n = len(state_batches)
         if n < 127:
-            add(write_iiiqqqB(
+            parts.append(write_iiiqqqB(
                 snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp, n + 1,
             ))
         else:
-            add(write_iiiqqq(
+            parts.append(write_iiiqqq(
                 snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp,
             ) + uvarint(n + 1))
         for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
             if state_batches_unknown_tags:
-                add(write_qqbh(
+                parts.append(write_qqbh(
                     first_offset, last_offset, delivery_state, delivery_count,
                 ) + tag_section(state_batches_unknown_tags))
             else:
-                add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
+                parts.append(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
         if unknown_tags or delivery_complete_count != -1:
-            add(_write_share_snapshot_value_tags(delivery_complete_count, unknown_tags))
+            parts.append(_write_share_snapshot_value_tags(delivery_complete_count, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -275,16 +273,15 @@ def _decode_share_update_key_0(buffer: Buffer, view: memoryview, p: int, end: in
 def _encode_share_update_key_0(message: ShareUpdateKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topic_id, partition = message
         if len(topic_id) != 16:
             raise wrong_size(topic_id, "topic_id")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
-        add(write_16si(topic_id, partition))
+        parts.append(write_h(n))
+        parts.append(body)
+        parts.append(write_16si(topic_id, partition))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -349,7 +346,8 @@ def _decode_share_update_value_0(buffer: Buffer, view: memoryview, p: int, end: 
     if t:
         delivery_complete_count, tags, p = _read_share_update_value_tags(buffer, view, p, end, t)
     else:
-        delivery_complete_count, tags = -1, ()
+        delivery_complete_count = -1
+        tags = ()
     if p != end:
         raise not_at_end("ShareUpdateValue", p, end)
     return new(ShareUpdateValue, (
@@ -362,8 +360,7 @@ def _write_share_update_value_tags(delivery_complete_count: Any, unknown_tags: U
     known: list[tuple[int, bytes]] = []
     if delivery_complete_count != -1:
         parts: list[Part] = []
-        add = parts.append
-        add(write_i(delivery_complete_count))
+        parts.append(write_i(delivery_complete_count))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -371,25 +368,24 @@ def _write_share_update_value_tags(delivery_complete_count: Any, unknown_tags: U
 def _encode_share_update_value_0(message: ShareUpdateValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         snapshot_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches, unknown_tags = message
         n = len(state_batches)
         if n < 127:
-            add(write_iiqB(snapshot_epoch, leader_epoch, start_offset, n + 1))
+            parts.append(write_iiqB(snapshot_epoch, leader_epoch, start_offset, n + 1))
         else:
-            add(write_iiq(snapshot_epoch, leader_epoch, start_offset) + uvarint(n + 1))
+            parts.append(write_iiq(snapshot_epoch, leader_epoch, start_offset) + uvarint(n + 1))
         for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
             if state_batches_unknown_tags:
-                add(write_qqbh(
+                parts.append(write_qqbh(
                     first_offset, last_offset, delivery_state, delivery_count,
                 ) + tag_section(state_batches_unknown_tags))
             else:
-                add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
+                parts.append(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
         if unknown_tags or delivery_complete_count != -1:
-            add(_write_share_update_value_tags(delivery_complete_count, unknown_tags))
+            parts.append(_write_share_update_value_tags(delivery_complete_count, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

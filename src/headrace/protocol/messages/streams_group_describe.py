@@ -199,20 +199,19 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
 def _encode_request_0(message: StreamsGroupDescribeRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_ids, include_authorized_operations, unknown_tags = message
         n = len(group_ids)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for text in group_ids:
             body = text.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_ids"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_ids"))
+            parts.append(body)
         if unknown_tags:
-            add(write_t(include_authorized_operations) + tag_section(unknown_tags))
+            parts.append(write_t(include_authorized_operations) + tag_section(unknown_tags))
         else:
-            add(write_tx(include_authorized_operations))
+            parts.append(write_tx(include_authorized_operations))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1026,98 +1025,97 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
 def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, groups, unknown_tags = message
         n = len(groups)
         if n < 127:
-            add(write_iB(throttle_time_ms, n + 1))
+            parts.append(write_iB(throttle_time_ms, n + 1))
         else:
-            add(write_i(throttle_time_ms) + uvarint(n + 1))
+            parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
         for (
             error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
             authorized_operations, groups_unknown_tags,
         ) in groups:
             if error_message is None:
-                add(write_hx(error_code))
+                parts.append(write_hx(error_code))
             else:
                 body = error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(error_code, n + 1))
+                    parts.append(write_hB(error_code, n + 1))
                 else:
-                    add(write_h(error_code) + text_length(n, "groups.error_message"))
-                add(body)
+                    parts.append(write_h(error_code) + text_length(n, "groups.error_message"))
+                parts.append(body)
             body = group_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
+            parts.append(body)
             body = group_state.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_state"))
+            parts.append(body)
             if topology is None:
-                add(write_iib(group_epoch, assignment_epoch, -1))
+                parts.append(write_iib(group_epoch, assignment_epoch, -1))
             else:
-                add(write_iib(group_epoch, assignment_epoch, 1))
+                parts.append(write_iib(group_epoch, assignment_epoch, 1))
                 epoch, subtopologies, topology_unknown_tags = topology
                 if subtopologies is None:
-                    add(write_ix(epoch))
+                    parts.append(write_ix(epoch))
                 else:
                     n = len(subtopologies)
                     if n < 127:
-                        add(write_iB(epoch, n + 1))
+                        parts.append(write_iB(epoch, n + 1))
                     else:
-                        add(write_i(epoch) + uvarint(n + 1))
+                        parts.append(write_i(epoch) + uvarint(n + 1))
                     for (
                         subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics,
                         repartition_source_topics, subtopologies_unknown_tags,
                     ) in subtopologies:
                         body = subtopology_id.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.subtopology_id"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.subtopology_id"))
+                        parts.append(body)
                         n = len(source_topics)
-                        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                         for text in source_topics:
                             body = text.encode()
                             n = len(body)
-                            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.source_topics"))
-                            add(body)
+                            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.source_topics"))
+                            parts.append(body)
                         n = len(repartition_sink_topics)
-                        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                         for text in repartition_sink_topics:
                             body = text.encode()
                             n = len(body)
-                            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_sink_topics"))
-                            add(body)
+                            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_sink_topics"))
+                            parts.append(body)
                         n = len(state_changelog_topics)
-                        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                         for (
                             name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
                         ) in state_changelog_topics:
                             body = name.encode()
                             n = len(body)
-                            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.name"))
-                            add(body)
+                            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.name"))
+                            parts.append(body)
                             n = len(topic_configs)
                             if n < 127:
-                                add(write_ihB(partitions, replication_factor, n + 1))
+                                parts.append(write_ihB(partitions, replication_factor, n + 1))
                             else:
-                                add(write_ih(partitions, replication_factor) + uvarint(n + 1))
+                                parts.append(write_ih(partitions, replication_factor) + uvarint(n + 1))
                             for key, value, topic_configs_unknown_tags in topic_configs:
                                 body = key.encode()
                                 n = len(body)
-                                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.key"))
-                                add(body)
+                                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.key"))
+                                parts.append(body)
                                 body = value.encode()
                                 n = len(body)
-                                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.value"))
-                                add(body)
-                                add(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
-                            add(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
+                                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.value"))
+                                parts.append(body)
+                                parts.append(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
+                            parts.append(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
                         n = len(repartition_source_topics)
-                        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                         for (
                             repartition_source_topics_name, repartition_source_topics_partitions,
                             repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
@@ -1125,16 +1123,16 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                         ) in repartition_source_topics:
                             body = repartition_source_topics_name.encode()
                             n = len(body)
-                            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.name"))
-                            add(body)
+                            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.name"))
+                            parts.append(body)
                             n = len(repartition_source_topics_topic_configs)
                             if n < 127:
-                                add(write_ihB(
+                                parts.append(write_ihB(
                                     repartition_source_topics_partitions, repartition_source_topics_replication_factor,
                                     n + 1,
                                 ))
                             else:
-                                add(write_ih(
+                                parts.append(write_ih(
                                     repartition_source_topics_partitions, repartition_source_topics_replication_factor,
                                 ) + uvarint(n + 1))
                             for (
@@ -1143,18 +1141,18 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                             ) in repartition_source_topics_topic_configs:
                                 body = topic_configs_key.encode()
                                 n = len(body)
-                                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.key"))
-                                add(body)
+                                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.key"))
+                                parts.append(body)
                                 body = topic_configs_value.encode()
                                 n = len(body)
-                                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.value"))
-                                add(body)
-                                add(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
-                            add(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
-                        add(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
-                add(tag_section(topology_unknown_tags) if topology_unknown_tags else b"\0")
+                                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.value"))
+                                parts.append(body)
+                                parts.append(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
+                            parts.append(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
+                        parts.append(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
+                parts.append(tag_section(topology_unknown_tags) if topology_unknown_tags else b"\0")
             n = len(members)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 member_id, member_epoch, instance_id, rack_id, client_id, client_host, topology_epoch, process_id,
                 user_endpoint, client_tags, task_offsets, task_end_offsets, assignment, target_assignment, is_classic,
@@ -1162,183 +1160,183 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
             ) in members:
                 body = member_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
+                parts.append(body)
                 if instance_id is None:
-                    add(write_ix(member_epoch))
+                    parts.append(write_ix(member_epoch))
                 else:
                     body = instance_id.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_iB(member_epoch, n + 1))
+                        parts.append(write_iB(member_epoch, n + 1))
                     else:
-                        add(write_i(member_epoch) + text_length(n, "groups.members.instance_id"))
-                    add(body)
+                        parts.append(write_i(member_epoch) + text_length(n, "groups.members.instance_id"))
+                    parts.append(body)
                 if rack_id is None:
-                    add(b"\0")
+                    parts.append(b"\0")
                 else:
                     body = rack_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.rack_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.rack_id"))
+                    parts.append(body)
                 body = client_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_id"))
+                parts.append(body)
                 body = client_host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_host"))
+                parts.append(body)
                 body = process_id.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_iB(topology_epoch, n + 1))
+                    parts.append(write_iB(topology_epoch, n + 1))
                 else:
-                    add(write_i(topology_epoch) + text_length(n, "groups.members.process_id"))
-                add(body)
+                    parts.append(write_i(topology_epoch) + text_length(n, "groups.members.process_id"))
+                parts.append(body)
                 if user_endpoint is None:
-                    add(b"\xff")
+                    parts.append(b"\xff")
                 else:
-                    add(write_b(1))
+                    parts.append(write_b(1))
                     host, port, user_endpoint_unknown_tags = user_endpoint
                     body = host.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.user_endpoint.host"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.user_endpoint.host"))
+                    parts.append(body)
                     if user_endpoint_unknown_tags:
-                        add(write_H(port) + tag_section(user_endpoint_unknown_tags))
+                        parts.append(write_H(port) + tag_section(user_endpoint_unknown_tags))
                     else:
-                        add(write_Hx(port))
+                        parts.append(write_Hx(port))
                 n = len(client_tags)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for client_tags_key, client_tags_value, client_tags_unknown_tags in client_tags:
                     body = client_tags_key.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_tags.key"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_tags.key"))
+                    parts.append(body)
                     body = client_tags_value.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_tags.value"))
-                    add(body)
-                    add(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_tags.value"))
+                    parts.append(body)
+                    parts.append(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
                 n = len(task_offsets)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for task_offsets_subtopology_id, partition, offset, task_offsets_unknown_tags in task_offsets:
                     body = task_offsets_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.task_offsets.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.task_offsets.subtopology_id"))
+                    parts.append(body)
                     if task_offsets_unknown_tags:
-                        add(write_iq(partition, offset) + tag_section(task_offsets_unknown_tags))
+                        parts.append(write_iq(partition, offset) + tag_section(task_offsets_unknown_tags))
                     else:
-                        add(write_iqx(partition, offset))
+                        parts.append(write_iqx(partition, offset))
                 n = len(task_end_offsets)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     task_end_offsets_subtopology_id, task_end_offsets_partition, task_end_offsets_offset,
                     task_end_offsets_unknown_tags,
                 ) in task_end_offsets:
                     body = task_end_offsets_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.task_end_offsets.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.task_end_offsets.subtopology_id"))
+                    parts.append(body)
                     if task_end_offsets_unknown_tags:
-                        add(write_iq(
+                        parts.append(write_iq(
                             task_end_offsets_partition, task_end_offsets_offset,
                         ) + tag_section(task_end_offsets_unknown_tags))
                     else:
-                        add(write_iqx(task_end_offsets_partition, task_end_offsets_offset))
+                        parts.append(write_iqx(task_end_offsets_partition, task_end_offsets_offset))
                 active_tasks, standby_tasks, warmup_tasks, assignment_unknown_tags = assignment
                 n = len(active_tasks)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for active_tasks_subtopology_id, active_tasks_partitions, active_tasks_unknown_tags in active_tasks:
                     body = active_tasks_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.active_tasks.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.active_tasks.subtopology_id"))
+                    parts.append(body)
                     n = len(active_tasks_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*active_tasks_partitions))
-                    add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*active_tasks_partitions))
+                    parts.append(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
                 n = len(standby_tasks)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
                     body = standby_tasks_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.standby_tasks.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.standby_tasks.subtopology_id"))
+                    parts.append(body)
                     n = len(standby_tasks_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*standby_tasks_partitions))
-                    add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*standby_tasks_partitions))
+                    parts.append(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
                 n = len(warmup_tasks)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
                     body = warmup_tasks_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.warmup_tasks.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.warmup_tasks.subtopology_id"))
+                    parts.append(body)
                     n = len(warmup_tasks_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*warmup_tasks_partitions))
-                    add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
-                add(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*warmup_tasks_partitions))
+                    parts.append(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
+                parts.append(tag_section(assignment_unknown_tags) if assignment_unknown_tags else b"\0")
                 (
                     target_assignment_active_tasks, target_assignment_standby_tasks, target_assignment_warmup_tasks,
                     target_assignment_unknown_tags,
                 ) = target_assignment
                 n = len(target_assignment_active_tasks)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     target_assignment_active_tasks_subtopology_id, target_assignment_active_tasks_partitions,
                     target_assignment_active_tasks_unknown_tags,
                 ) in target_assignment_active_tasks:
                     body = target_assignment_active_tasks_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.active_tasks.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.active_tasks.subtopology_id"))
+                    parts.append(body)
                     n = len(target_assignment_active_tasks_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*target_assignment_active_tasks_partitions))
-                    add(tag_section(target_assignment_active_tasks_unknown_tags) if target_assignment_active_tasks_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*target_assignment_active_tasks_partitions))
+                    parts.append(tag_section(target_assignment_active_tasks_unknown_tags) if target_assignment_active_tasks_unknown_tags else b"\0")
                 n = len(target_assignment_standby_tasks)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     target_assignment_standby_tasks_subtopology_id, target_assignment_standby_tasks_partitions,
                     target_assignment_standby_tasks_unknown_tags,
                 ) in target_assignment_standby_tasks:
                     body = target_assignment_standby_tasks_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.standby_tasks.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.standby_tasks.subtopology_id"))
+                    parts.append(body)
                     n = len(target_assignment_standby_tasks_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*target_assignment_standby_tasks_partitions))
-                    add(tag_section(target_assignment_standby_tasks_unknown_tags) if target_assignment_standby_tasks_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*target_assignment_standby_tasks_partitions))
+                    parts.append(tag_section(target_assignment_standby_tasks_unknown_tags) if target_assignment_standby_tasks_unknown_tags else b"\0")
                 n = len(target_assignment_warmup_tasks)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     target_assignment_warmup_tasks_subtopology_id, target_assignment_warmup_tasks_partitions,
                     target_assignment_warmup_tasks_unknown_tags,
                 ) in target_assignment_warmup_tasks:
                     body = target_assignment_warmup_tasks_subtopology_id.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.warmup_tasks.subtopology_id"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.warmup_tasks.subtopology_id"))
+                    parts.append(body)
                     n = len(target_assignment_warmup_tasks_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*target_assignment_warmup_tasks_partitions))
-                    add(tag_section(target_assignment_warmup_tasks_unknown_tags) if target_assignment_warmup_tasks_unknown_tags else b"\0")
-                add(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*target_assignment_warmup_tasks_partitions))
+                    parts.append(tag_section(target_assignment_warmup_tasks_unknown_tags) if target_assignment_warmup_tasks_unknown_tags else b"\0")
+                parts.append(tag_section(target_assignment_unknown_tags) if target_assignment_unknown_tags else b"\0")
                 if members_unknown_tags:
-                    add(write_t(is_classic) + tag_section(members_unknown_tags))
+                    parts.append(write_t(is_classic) + tag_section(members_unknown_tags))
                 else:
-                    add(write_tx(is_classic))
+                    parts.append(write_tx(is_classic))
             if groups_unknown_tags:
-                add(write_i(authorized_operations) + tag_section(groups_unknown_tags))
+                parts.append(write_i(authorized_operations) + tag_section(groups_unknown_tags))
             else:
-                add(write_ix(authorized_operations))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(authorized_operations))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

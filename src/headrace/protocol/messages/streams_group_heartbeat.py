@@ -823,7 +823,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
 def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, member_id, member_epoch, endpoint_information_epoch, instance_id, rack_id, rebalance_timeout_ms,
@@ -832,95 +831,95 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+        parts.append(body)
         if instance_id is None:
-            add(write_iix(member_epoch, endpoint_information_epoch))
+            parts.append(write_iix(member_epoch, endpoint_information_epoch))
         else:
             body = instance_id.encode()
             n = len(body)
             if n < 127:
-                add(write_iiB(member_epoch, endpoint_information_epoch, n + 1))
+                parts.append(write_iiB(member_epoch, endpoint_information_epoch, n + 1))
             else:
-                add(write_ii(member_epoch, endpoint_information_epoch) + text_length(n, "instance_id"))
-            add(body)
+                parts.append(write_ii(member_epoch, endpoint_information_epoch) + text_length(n, "instance_id"))
+            parts.append(body)
         if rack_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = rack_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "rack_id"))
+            parts.append(body)
         if topology is None:
-            add(write_ib(rebalance_timeout_ms, -1))
+            parts.append(write_ib(rebalance_timeout_ms, -1))
         else:
-            add(write_ib(rebalance_timeout_ms, 1))
+            parts.append(write_ib(rebalance_timeout_ms, 1))
             epoch, subtopologies, topology_unknown_tags = topology
             n = len(subtopologies)
             if n < 127:
-                add(write_iB(epoch, n + 1))
+                parts.append(write_iB(epoch, n + 1))
             else:
-                add(write_i(epoch) + uvarint(n + 1))
+                parts.append(write_i(epoch) + uvarint(n + 1))
             for (
                 subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
                 repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
             ) in subtopologies:
                 body = subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.subtopology_id"))
+                parts.append(body)
                 n = len(source_topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for text in source_topics:
                     body = text.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.source_topics"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.source_topics"))
+                    parts.append(body)
                 n = len(source_topic_regex)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for text in source_topic_regex:
                     body = text.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.source_topic_regex"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.source_topic_regex"))
+                    parts.append(body)
                 n = len(state_changelog_topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
                 ) in state_changelog_topics:
                     body = name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.name"))
+                    parts.append(body)
                     n = len(topic_configs)
                     if n < 127:
-                        add(write_ihB(partitions, replication_factor, n + 1))
+                        parts.append(write_ihB(partitions, replication_factor, n + 1))
                     else:
-                        add(write_ih(partitions, replication_factor) + uvarint(n + 1))
+                        parts.append(write_ih(partitions, replication_factor) + uvarint(n + 1))
                     for key, value, topic_configs_unknown_tags in topic_configs:
                         body = key.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.topic_configs.key"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.topic_configs.key"))
+                        parts.append(body)
                         body = value.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.topic_configs.value"))
-                        add(body)
-                        add(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
-                    add(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.topic_configs.value"))
+                        parts.append(body)
+                        parts.append(tag_section(topic_configs_unknown_tags) if topic_configs_unknown_tags else b"\0")
+                    parts.append(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
                 n = len(repartition_sink_topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for text in repartition_sink_topics:
                     body = text.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_sink_topics"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_sink_topics"))
+                    parts.append(body)
                 n = len(repartition_source_topics)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     repartition_source_topics_name, repartition_source_topics_partitions,
                     repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
@@ -928,15 +927,15 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                 ) in repartition_source_topics:
                     body = repartition_source_topics_name.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.name"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.name"))
+                    parts.append(body)
                     n = len(repartition_source_topics_topic_configs)
                     if n < 127:
-                        add(write_ihB(
+                        parts.append(write_ihB(
                             repartition_source_topics_partitions, repartition_source_topics_replication_factor, n + 1,
                         ))
                     else:
-                        add(write_ih(
+                        parts.append(write_ih(
                             repartition_source_topics_partitions, repartition_source_topics_replication_factor,
                         ) + uvarint(n + 1))
                     for (
@@ -944,146 +943,146 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                     ) in repartition_source_topics_topic_configs:
                         body = topic_configs_key.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.topic_configs.key"))
-                        add(body)
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.topic_configs.key"))
+                        parts.append(body)
                         body = topic_configs_value.encode()
                         n = len(body)
-                        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.topic_configs.value"))
-                        add(body)
-                        add(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
-                    add(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
+                        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.topic_configs.value"))
+                        parts.append(body)
+                        parts.append(tag_section(repartition_source_topics_topic_configs_unknown_tags) if repartition_source_topics_topic_configs_unknown_tags else b"\0")
+                    parts.append(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
                 n = len(copartition_groups)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     copartition_groups_source_topics, copartition_groups_source_topic_regex,
                     copartition_groups_repartition_source_topics, copartition_groups_unknown_tags,
                 ) in copartition_groups:
                     n = len(copartition_groups_source_topics)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int16s[n](*copartition_groups_source_topics))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int16s[n](*copartition_groups_source_topics))
                     n = len(copartition_groups_source_topic_regex)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int16s[n](*copartition_groups_source_topic_regex))
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int16s[n](*copartition_groups_source_topic_regex))
                     n = len(copartition_groups_repartition_source_topics)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int16s[n](*copartition_groups_repartition_source_topics))
-                    add(tag_section(copartition_groups_unknown_tags) if copartition_groups_unknown_tags else b"\0")
-                add(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
-            add(tag_section(topology_unknown_tags) if topology_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int16s[n](*copartition_groups_repartition_source_topics))
+                    parts.append(tag_section(copartition_groups_unknown_tags) if copartition_groups_unknown_tags else b"\0")
+                parts.append(tag_section(subtopologies_unknown_tags) if subtopologies_unknown_tags else b"\0")
+            parts.append(tag_section(topology_unknown_tags) if topology_unknown_tags else b"\0")
         if active_tasks is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(active_tasks)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for active_tasks_subtopology_id, active_tasks_partitions, active_tasks_unknown_tags in active_tasks:
                 body = active_tasks_subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
+                parts.append(body)
                 n = len(active_tasks_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*active_tasks_partitions))
-                add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*active_tasks_partitions))
+                parts.append(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
         if standby_tasks is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(standby_tasks)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
                 body = standby_tasks_subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
+                parts.append(body)
                 n = len(standby_tasks_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*standby_tasks_partitions))
-                add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*standby_tasks_partitions))
+                parts.append(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
         if warmup_tasks is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(warmup_tasks)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
                 body = warmup_tasks_subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
+                parts.append(body)
                 n = len(warmup_tasks_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*warmup_tasks_partitions))
-                add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*warmup_tasks_partitions))
+                parts.append(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
         if process_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = process_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "process_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "process_id"))
+            parts.append(body)
         if user_endpoint is None:
-            add(b"\xff")
+            parts.append(b"\xff")
         else:
-            add(write_b(1))
+            parts.append(write_b(1))
             host, port, user_endpoint_unknown_tags = user_endpoint
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "user_endpoint.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "user_endpoint.host"))
+            parts.append(body)
             if user_endpoint_unknown_tags:
-                add(write_H(port) + tag_section(user_endpoint_unknown_tags))
+                parts.append(write_H(port) + tag_section(user_endpoint_unknown_tags))
             else:
-                add(write_Hx(port))
+                parts.append(write_Hx(port))
         if client_tags is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(client_tags)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for client_tags_key, client_tags_value, client_tags_unknown_tags in client_tags:
                 body = client_tags_key.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.key"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.key"))
+                parts.append(body)
                 body = client_tags_value.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.value"))
-                add(body)
-                add(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.value"))
+                parts.append(body)
+                parts.append(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
         if task_offsets is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(task_offsets)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for task_offsets_subtopology_id, partition, offset, task_offsets_unknown_tags in task_offsets:
                 body = task_offsets_subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "task_offsets.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "task_offsets.subtopology_id"))
+                parts.append(body)
                 if task_offsets_unknown_tags:
-                    add(write_iq(partition, offset) + tag_section(task_offsets_unknown_tags))
+                    parts.append(write_iq(partition, offset) + tag_section(task_offsets_unknown_tags))
                 else:
-                    add(write_iqx(partition, offset))
+                    parts.append(write_iqx(partition, offset))
         if task_end_offsets is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(task_end_offsets)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 task_end_offsets_subtopology_id, task_end_offsets_partition, task_end_offsets_offset,
                 task_end_offsets_unknown_tags,
             ) in task_end_offsets:
                 body = task_end_offsets_subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "task_end_offsets.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "task_end_offsets.subtopology_id"))
+                parts.append(body)
                 if task_end_offsets_unknown_tags:
-                    add(write_iq(
+                    parts.append(write_iq(
                         task_end_offsets_partition, task_end_offsets_offset,
                     ) + tag_section(task_end_offsets_unknown_tags))
                 else:
-                    add(write_iqx(task_end_offsets_partition, task_end_offsets_offset))
+                    parts.append(write_iqx(task_end_offsets_partition, task_end_offsets_offset))
         if unknown_tags:
-            add(write_t(shutdown_application) + tag_section(unknown_tags))
+            parts.append(write_t(shutdown_application) + tag_section(unknown_tags))
         else:
-            add(write_tx(shutdown_application))
+            parts.append(write_tx(shutdown_application))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -1406,7 +1405,6 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
 def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             throttle_time_ms, error_code, error_message, member_id, member_epoch, heartbeat_interval_ms,
@@ -1414,128 +1412,130 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
             endpoint_information_epoch, partitions_by_user_endpoint, unknown_tags,
         ) = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "member_id"))
+        parts.append(body)
         if status is None:
-            add(write_iiiix(member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms))
+            parts.append(write_iiiix(
+                member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms,
+            ))
         else:
             n = len(status)
             if n < 127:
-                add(write_iiiiB(
+                parts.append(write_iiiiB(
                     member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms, n + 1,
                 ))
             else:
-                add(write_iiii(
+                parts.append(write_iiii(
                     member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms,
                 ) + uvarint(n + 1))
             for status_code, status_detail, status_unknown_tags in status:
                 body = status_detail.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_bB(status_code, n + 1))
+                    parts.append(write_bB(status_code, n + 1))
                 else:
-                    add(write_b(status_code) + text_length(n, "status.status_detail"))
-                add(body)
-                add(tag_section(status_unknown_tags) if status_unknown_tags else b"\0")
+                    parts.append(write_b(status_code) + text_length(n, "status.status_detail"))
+                parts.append(body)
+                parts.append(tag_section(status_unknown_tags) if status_unknown_tags else b"\0")
         if active_tasks is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(active_tasks)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for subtopology_id, partitions, active_tasks_unknown_tags in active_tasks:
                 body = subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partitions))
-                add(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partitions))
+                parts.append(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
         if standby_tasks is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(standby_tasks)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
                 body = standby_tasks_subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
+                parts.append(body)
                 n = len(standby_tasks_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*standby_tasks_partitions))
-                add(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*standby_tasks_partitions))
+                parts.append(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
         if warmup_tasks is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             n = len(warmup_tasks)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
                 body = warmup_tasks_subtopology_id.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
+                parts.append(body)
                 n = len(warmup_tasks_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*warmup_tasks_partitions))
-                add(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*warmup_tasks_partitions))
+                parts.append(tag_section(warmup_tasks_unknown_tags) if warmup_tasks_unknown_tags else b"\0")
         if partitions_by_user_endpoint is None:
-            add(write_ix(endpoint_information_epoch))
+            parts.append(write_ix(endpoint_information_epoch))
         else:
             n = len(partitions_by_user_endpoint)
             if n < 127:
-                add(write_iB(endpoint_information_epoch, n + 1))
+                parts.append(write_iB(endpoint_information_epoch, n + 1))
             else:
-                add(write_i(endpoint_information_epoch) + uvarint(n + 1))
+                parts.append(write_i(endpoint_information_epoch) + uvarint(n + 1))
             for (
                 user_endpoint, active_partitions, standby_partitions, partitions_by_user_endpoint_unknown_tags,
             ) in partitions_by_user_endpoint:
                 host, port, user_endpoint_unknown_tags = user_endpoint
                 body = host.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.user_endpoint.host"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.user_endpoint.host"))
+                parts.append(body)
                 if user_endpoint_unknown_tags:
-                    add(write_H(port) + tag_section(user_endpoint_unknown_tags))
+                    parts.append(write_H(port) + tag_section(user_endpoint_unknown_tags))
                 else:
-                    add(write_Hx(port))
+                    parts.append(write_Hx(port))
                 n = len(active_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for topic, active_partitions_partitions, active_partitions_unknown_tags in active_partitions:
                     body = topic.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.active_partitions.topic"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.active_partitions.topic"))
+                    parts.append(body)
                     n = len(active_partitions_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*active_partitions_partitions))
-                    add(tag_section(active_partitions_unknown_tags) if active_partitions_unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*active_partitions_partitions))
+                    parts.append(tag_section(active_partitions_unknown_tags) if active_partitions_unknown_tags else b"\0")
                 n = len(standby_partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for (
                     standby_partitions_topic, standby_partitions_partitions, standby_partitions_unknown_tags,
                 ) in standby_partitions:
                     body = standby_partitions_topic.encode()
                     n = len(body)
-                    add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.standby_partitions.topic"))
-                    add(body)
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.standby_partitions.topic"))
+                    parts.append(body)
                     n = len(standby_partitions_partitions)
-                    add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    add(write_int32s[n](*standby_partitions_partitions))
-                    add(tag_section(standby_partitions_unknown_tags) if standby_partitions_unknown_tags else b"\0")
-                add(tag_section(partitions_by_user_endpoint_unknown_tags) if partitions_by_user_endpoint_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                    parts.append(write_int32s[n](*standby_partitions_partitions))
+                    parts.append(tag_section(standby_partitions_unknown_tags) if standby_partitions_unknown_tags else b"\0")
+                parts.append(tag_section(partitions_by_user_endpoint_unknown_tags) if partitions_by_user_endpoint_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

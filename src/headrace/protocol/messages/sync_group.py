@@ -121,7 +121,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
 def _encode_request_0(message: SyncGroupRequest) -> list[Part]:
     """Versions 0-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments,
@@ -133,24 +132,24 @@ def _encode_request_0(message: SyncGroupRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 0-2")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id, n))
-        add(body)
+        parts.append(write_ih(generation_id, n))
+        parts.append(body)
         n = len(assignments)
-        add(write_i(n))
+        parts.append(write_i(n))
         for assignments_member_id, assignment, assignments_unknown_tags in assignments:
             if assignments_unknown_tags:
                 raise absent("assignments.unknown_tags", "versions 0-2")
             body = assignments_member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(assignment)
-            add(write_i(n))
-            add(assignment)
+            parts.append(write_i(n))
+            parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -225,7 +224,6 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
 def _encode_request_3(message: SyncGroupRequest) -> list[Part]:
     """Version 3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments,
@@ -235,31 +233,31 @@ def _encode_request_3(message: SyncGroupRequest) -> list[Part]:
             raise absent("unknown_tags", "version 3")
         body = group_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
-        add(write_ih(generation_id, n))
-        add(body)
+        parts.append(write_ih(generation_id, n))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\xff\xff")
+            parts.append(b"\xff\xff")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
         n = len(assignments)
-        add(write_i(n))
+        parts.append(write_i(n))
         for assignments_member_id, assignment, assignments_unknown_tags in assignments:
             if assignments_unknown_tags:
                 raise absent("assignments.unknown_tags", "version 3")
             body = assignments_member_id.encode()
             n = len(body)
-            add(write_h(n))
-            add(body)
+            parts.append(write_h(n))
+            parts.append(body)
             n = len(assignment)
-            add(write_i(n))
-            add(assignment)
+            parts.append(write_i(n))
+            parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -357,7 +355,6 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
 def _encode_request_4(message: SyncGroupRequest) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments,
@@ -365,34 +362,34 @@ def _encode_request_4(message: SyncGroupRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(generation_id, n + 1))
+            parts.append(write_iB(generation_id, n + 1))
         else:
-            add(write_i(generation_id) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_i(generation_id) + text_length(n, "member_id"))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
+            parts.append(body)
         n = len(assignments)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for assignments_member_id, assignment, assignments_unknown_tags in assignments:
             body = assignments_member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "assignments.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "assignments.member_id"))
+            parts.append(body)
             n = len(assignment)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(assignment)
-            add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(assignment)
+            parts.append(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -520,7 +517,6 @@ def _decode_request_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Syn
 def _encode_request_5(message: SyncGroupRequest) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments,
@@ -528,48 +524,48 @@ def _encode_request_5(message: SyncGroupRequest) -> list[Part]:
         ) = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         body = member_id.encode()
         n = len(body)
         if n < 127:
-            add(write_iB(generation_id, n + 1))
+            parts.append(write_iB(generation_id, n + 1))
         else:
-            add(write_i(generation_id) + text_length(n, "member_id"))
-        add(body)
+            parts.append(write_i(generation_id) + text_length(n, "member_id"))
+        parts.append(body)
         if group_instance_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = group_instance_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_instance_id"))
+            parts.append(body)
         if protocol_type is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = protocol_type.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_type"))
+            parts.append(body)
         if protocol_name is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = protocol_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
+            parts.append(body)
         n = len(assignments)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for assignments_member_id, assignment, assignments_unknown_tags in assignments:
             body = assignments_member_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "assignments.member_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "assignments.member_id"))
+            parts.append(body)
             n = len(assignment)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            add(assignment)
-            add(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(assignment)
+            parts.append(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -594,14 +590,13 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Sy
 def _encode_response_0(message: SyncGroupResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, protocol_type, protocol_name, assignment, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         n = len(assignment)
-        add(write_hi(error_code, n))
-        add(assignment)
+        parts.append(write_hi(error_code, n))
+        parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -626,14 +621,13 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sy
 def _encode_response_1(message: SyncGroupResponse) -> list[Part]:
     """Versions 1-3."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, protocol_type, protocol_name, assignment, unknown_tags = message
         if unknown_tags:
             raise absent("unknown_tags", "versions 1-3")
         n = len(assignment)
-        add(write_ihi(throttle_time_ms, error_code, n))
-        add(assignment)
+        parts.append(write_ihi(throttle_time_ms, error_code, n))
+        parts.append(assignment)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -665,16 +659,15 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Sy
 def _encode_response_4(message: SyncGroupResponse) -> list[Part]:
     """Version 4."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, protocol_type, protocol_name, assignment, unknown_tags = message
         n = len(assignment)
         if n < 127:
-            add(write_ihB(throttle_time_ms, error_code, n + 1))
+            parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
-            add(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        add(assignment)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
+        parts.append(assignment)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -739,30 +732,29 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Sy
 def _encode_response_5(message: SyncGroupResponse) -> list[Part]:
     """Version 5."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, protocol_type, protocol_name, assignment, unknown_tags = message
         if protocol_type is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = protocol_type.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "protocol_type"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "protocol_type"))
+            parts.append(body)
         if protocol_name is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = protocol_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocol_name"))
+            parts.append(body)
         n = len(assignment)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        add(assignment)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(assignment)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

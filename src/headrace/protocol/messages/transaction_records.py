@@ -96,13 +96,12 @@ def _decode_transaction_log_key_0(buffer: Buffer, view: memoryview, p: int, end:
 def _encode_transaction_log_key_0(message: TransactionLogKey) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (transactional_id,) = message
         body = transactional_id.encode()
         n = len(body)
-        add(write_h(n))
-        add(body)
+        parts.append(write_h(n))
+        parts.append(body)
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -157,7 +156,6 @@ def _decode_transaction_log_value_0(buffer: Buffer, view: memoryview, p: int, en
 def _encode_transaction_log_value_0(message: TransactionLogValue) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch,
@@ -175,21 +173,21 @@ def _encode_transaction_log_value_0(message: TransactionLogValue) -> list[Part]:
         if unknown_tags:
             raise absent("unknown_tags", "version 0")
         if transaction_partitions is None:
-            add(write_qhibi(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, -1))
+            parts.append(write_qhibi(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, -1))
         else:
             n = len(transaction_partitions)
-            add(write_qhibi(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n))
+            parts.append(write_qhibi(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n))
             for topic, partition_ids, transaction_partitions_unknown_tags in transaction_partitions:
                 if transaction_partitions_unknown_tags:
                     raise absent("transaction_partitions.unknown_tags", "version 0")
                 body = topic.encode()
                 n = len(body)
-                add(write_h(n))
-                add(body)
+                parts.append(write_h(n))
+                parts.append(body)
                 n = len(partition_ids)
-                add(write_i(n))
-                add(write_int32s[n](*partition_ids))
-        add(write_qq(transaction_last_update_timestamp_ms, transaction_start_timestamp_ms))
+                parts.append(write_i(n))
+                parts.append(write_int32s[n](*partition_ids))
+        parts.append(write_qq(transaction_last_update_timestamp_ms, transaction_start_timestamp_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -288,9 +286,11 @@ def _decode_transaction_log_value_1(buffer: Buffer, view: memoryview, p: int, en
                 previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, tags, p,
             ) = _read_transaction_log_value_tags(buffer, view, p, end, t)
         else:
-            (
-                previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, tags,
-            ) = -1, -1, 0, -1, ()
+            previous_producer_id = -1
+            next_producer_id = -1
+            client_transaction_version = 0
+            next_producer_epoch = -1
+            tags = ()
         if p != end:
             raise not_at_end("TransactionLogValue", p, end)
         return new(TransactionLogValue, (
@@ -310,23 +310,19 @@ def _write_transaction_log_value_tags(
     known: list[tuple[int, bytes]] = []
     if previous_producer_id != -1:
         parts: list[Part] = []
-        add = parts.append
-        add(write_q(previous_producer_id))
+        parts.append(write_q(previous_producer_id))
         known.append((0, b"".join(parts)))
     if next_producer_id != -1:
         parts = []
-        add = parts.append
-        add(write_q(next_producer_id))
+        parts.append(write_q(next_producer_id))
         known.append((1, b"".join(parts)))
     if client_transaction_version != 0:
         parts = []
-        add = parts.append
-        add(write_h(client_transaction_version))
+        parts.append(write_h(client_transaction_version))
         known.append((2, b"".join(parts)))
     if next_producer_epoch != -1:
         parts = []
-        add = parts.append
-        add(write_h(next_producer_epoch))
+        parts.append(write_h(next_producer_epoch))
         known.append((3, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -334,7 +330,6 @@ def _write_transaction_log_value_tags(
 def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             producer_id, previous_producer_id, next_producer_id, producer_epoch, next_producer_epoch,
@@ -342,24 +337,26 @@ def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
             transaction_start_timestamp_ms, client_transaction_version, unknown_tags,
         ) = message
         if transaction_partitions is None:
-            add(write_qhibx(producer_id, producer_epoch, transaction_timeout_ms, transaction_status))
+            parts.append(write_qhibx(producer_id, producer_epoch, transaction_timeout_ms, transaction_status))
         else:
             n = len(transaction_partitions)
             if n < 127:
-                add(write_qhibB(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n + 1))
+                parts.append(write_qhibB(
+                    producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n + 1,
+                ))
             else:
-                add(write_qhib(
+                parts.append(write_qhib(
                     producer_id, producer_epoch, transaction_timeout_ms, transaction_status,
                 ) + uvarint(n + 1))
             for topic, partition_ids, transaction_partitions_unknown_tags in transaction_partitions:
                 body = topic.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_partitions.topic"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_partitions.topic"))
+                parts.append(body)
                 n = len(partition_ids)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partition_ids))
-                add(tag_section(transaction_partitions_unknown_tags) if transaction_partitions_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partition_ids))
+                parts.append(tag_section(transaction_partitions_unknown_tags) if transaction_partitions_unknown_tags else b"\0")
         if (
             unknown_tags
             or previous_producer_id != -1
@@ -367,11 +364,11 @@ def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
             or client_transaction_version != 0
             or next_producer_epoch != -1
         ):
-            add(write_qq(
+            parts.append(write_qq(
                 transaction_last_update_timestamp_ms, transaction_start_timestamp_ms,
             ) + _write_transaction_log_value_tags(previous_producer_id, next_producer_id, client_transaction_version, next_producer_epoch, unknown_tags))
         else:
-            add(write_qqx(transaction_last_update_timestamp_ms, transaction_start_timestamp_ms))
+            parts.append(write_qqx(transaction_last_update_timestamp_ms, transaction_start_timestamp_ms))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

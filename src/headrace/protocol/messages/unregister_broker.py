@@ -50,13 +50,12 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Unr
 def _encode_request_0(message: UnregisterBrokerRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         broker_id, unknown_tags = message
         if unknown_tags:
-            add(write_i(broker_id) + tag_section(unknown_tags))
+            parts.append(write_i(broker_id) + tag_section(unknown_tags))
         else:
-            add(write_ix(broker_id))
+            parts.append(write_ix(broker_id))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -98,20 +97,19 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Un
 def _encode_response_0(message: UnregisterBrokerResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -126,28 +126,27 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
 def _encode_request_0(message: UpdateFeaturesRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         timeout_ms, feature_updates, validate_only, unknown_tags = message
         if validate_only:
             raise absent("validate_only", "version 0")
         n = len(feature_updates)
         if n < 127:
-            add(write_iB(timeout_ms, n + 1))
+            parts.append(write_iB(timeout_ms, n + 1))
         else:
-            add(write_i(timeout_ms) + uvarint(n + 1))
+            parts.append(write_i(timeout_ms) + uvarint(n + 1))
         for feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags in feature_updates:
             if upgrade_type != 1:
                 raise absent("feature_updates.upgrade_type", "version 0")
             body = feature.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "feature_updates.feature"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "feature_updates.feature"))
+            parts.append(body)
             if feature_updates_unknown_tags:
-                add(write_ht(max_version_level, allow_downgrade) + tag_section(feature_updates_unknown_tags))
+                parts.append(write_ht(max_version_level, allow_downgrade) + tag_section(feature_updates_unknown_tags))
             else:
-                add(write_htx(max_version_level, allow_downgrade))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_htx(max_version_level, allow_downgrade))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -202,29 +201,28 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
 def _encode_request_1(message: UpdateFeaturesRequest) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         timeout_ms, feature_updates, validate_only, unknown_tags = message
         n = len(feature_updates)
         if n < 127:
-            add(write_iB(timeout_ms, n + 1))
+            parts.append(write_iB(timeout_ms, n + 1))
         else:
-            add(write_i(timeout_ms) + uvarint(n + 1))
+            parts.append(write_i(timeout_ms) + uvarint(n + 1))
         for feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags in feature_updates:
             if allow_downgrade:
                 raise absent("feature_updates.allow_downgrade", "versions 1-2")
             body = feature.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "feature_updates.feature"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "feature_updates.feature"))
+            parts.append(body)
             if feature_updates_unknown_tags:
-                add(write_hb(max_version_level, upgrade_type) + tag_section(feature_updates_unknown_tags))
+                parts.append(write_hb(max_version_level, upgrade_type) + tag_section(feature_updates_unknown_tags))
             else:
-                add(write_hbx(max_version_level, upgrade_type))
+                parts.append(write_hbx(max_version_level, upgrade_type))
         if unknown_tags:
-            add(write_t(validate_only) + tag_section(unknown_tags))
+            parts.append(write_t(validate_only) + tag_section(unknown_tags))
         else:
-            add(write_tx(validate_only))
+            parts.append(write_tx(validate_only))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -309,38 +307,37 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Up
 def _encode_response_0(message: UpdateFeaturesResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, results, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
         n = len(results)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for feature, results_error_code, results_error_message, results_unknown_tags in results:
             body = feature.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.feature"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.feature"))
+            parts.append(body)
             if results_error_message is None:
-                add(write_hx(results_error_code))
+                parts.append(write_hx(results_error_code))
             else:
                 body = results_error_message.encode()
                 n = len(body)
                 if n < 127:
-                    add(write_hB(results_error_code, n + 1))
+                    parts.append(write_hB(results_error_code, n + 1))
                 else:
-                    add(write_h(results_error_code) + text_length(n, "results.error_message"))
-                add(body)
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_h(results_error_code) + text_length(n, "results.error_message"))
+                parts.append(body)
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -382,20 +379,19 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Up
 def _encode_response_2(message: UpdateFeaturesResponse) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, error_message, results, unknown_tags = message
         if error_message is None:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
         else:
             body = error_message.encode()
             n = len(body)
             if n < 127:
-                add(write_ihB(throttle_time_ms, error_code, n + 1))
+                parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
             else:
-                add(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
-            add(body)
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ih(throttle_time_ms, error_code) + text_length(n, "error_message"))
+            parts.append(body)
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

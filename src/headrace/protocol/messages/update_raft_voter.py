@@ -177,7 +177,6 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Upd
 def _encode_request_0(message: UpdateRaftVoterRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         (
             cluster_id, current_leader_epoch, voter_id, voter_directory_id, listeners, kraft_version_feature,
@@ -186,38 +185,38 @@ def _encode_request_0(message: UpdateRaftVoterRequest) -> list[Part]:
         if len(voter_directory_id) != 16:
             raise wrong_size(voter_directory_id, "voter_directory_id")
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(listeners)
         if n < 127:
-            add(write_ii16sB(current_leader_epoch, voter_id, voter_directory_id, n + 1))
+            parts.append(write_ii16sB(current_leader_epoch, voter_id, voter_directory_id, n + 1))
         else:
-            add(write_ii16s(current_leader_epoch, voter_id, voter_directory_id) + uvarint(n + 1))
+            parts.append(write_ii16s(current_leader_epoch, voter_id, voter_directory_id) + uvarint(n + 1))
         for name, host, port, listeners_unknown_tags in listeners:
             body = name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
+            parts.append(body)
             body = host.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.host"))
+            parts.append(body)
             if listeners_unknown_tags:
-                add(write_H(port) + tag_section(listeners_unknown_tags))
+                parts.append(write_H(port) + tag_section(listeners_unknown_tags))
             else:
-                add(write_Hx(port))
+                parts.append(write_Hx(port))
         min_supported_version, max_supported_version, kraft_version_feature_unknown_tags = kraft_version_feature
         if kraft_version_feature_unknown_tags:
-            add(write_hh(
+            parts.append(write_hh(
                 min_supported_version, max_supported_version,
             ) + tag_section(kraft_version_feature_unknown_tags))
         else:
-            add(write_hhx(min_supported_version, max_supported_version))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(write_hhx(min_supported_version, max_supported_version))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -274,7 +273,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Up
     if t:
         current_leader, tags, p = _read_update_raft_voter_response_tags(buffer, view, p, end, t)
     else:
-        current_leader, tags = DEFAULT_CURRENT_LEADER, ()
+        current_leader = DEFAULT_CURRENT_LEADER
+        tags = ()
     if p != end:
         raise not_at_end("UpdateRaftVoterResponse", p, end)
     return new(UpdateRaftVoterResponse, (throttle_time_ms, error_code, current_leader, tags))
@@ -285,19 +285,18 @@ def _write_update_raft_voter_response_tags(current_leader: Any, unknown_tags: Un
     known: list[tuple[int, bytes]] = []
     if current_leader is not DEFAULT_CURRENT_LEADER and current_leader != DEFAULT_CURRENT_LEADER:
         parts: list[Part] = []
-        add = parts.append
         leader_id, leader_epoch, host, port, current_leader_unknown_tags = current_leader
         body = host.encode()
         n = len(body)
         if n < 127:
-            add(write_iiB(leader_id, leader_epoch, n + 1))
+            parts.append(write_iiB(leader_id, leader_epoch, n + 1))
         else:
-            add(write_ii(leader_id, leader_epoch) + text_length(n, "current_leader.host"))
-        add(body)
+            parts.append(write_ii(leader_id, leader_epoch) + text_length(n, "current_leader.host"))
+        parts.append(body)
         if current_leader_unknown_tags:
-            add(write_i(port) + tag_section(current_leader_unknown_tags))
+            parts.append(write_i(port) + tag_section(current_leader_unknown_tags))
         else:
-            add(write_ix(port))
+            parts.append(write_ix(port))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -305,15 +304,14 @@ def _write_update_raft_voter_response_tags(current_leader: Any, unknown_tags: Un
 def _encode_response_0(message: UpdateRaftVoterResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         throttle_time_ms, error_code, current_leader, unknown_tags = message
         if unknown_tags or current_leader is not DEFAULT_CURRENT_LEADER:
-            add(write_ih(
+            parts.append(write_ih(
                 throttle_time_ms, error_code,
             ) + _write_update_raft_voter_response_tags(current_leader, unknown_tags))
         else:
-            add(write_ihx(throttle_time_ms, error_code))
+            parts.append(write_ihx(throttle_time_ms, error_code))
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -221,25 +221,24 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
 def _encode_request_0(message: VoteRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, voter_id, topics, unknown_tags = message
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
                 last_offset, pre_vote, partitions_unknown_tags,
@@ -247,13 +246,15 @@ def _encode_request_0(message: VoteRequest) -> list[Part]:
                 if pre_vote:
                     raise absent("topics.partitions.pre_vote", "version 0")
                 if partitions_unknown_tags:
-                    add(write_iiiiq(
+                    parts.append(write_iiiiq(
                         partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iiiiqx(partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_iiiiqx(
+                        partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset,
+                    ))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -362,28 +363,27 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
 def _encode_request_1(message: VoteRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, voter_id, topics, unknown_tags = message
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(voter_id, n + 1))
+            parts.append(write_iB(voter_id, n + 1))
         else:
-            add(write_i(voter_id) + uvarint(n + 1))
+            parts.append(write_i(voter_id) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
                 last_offset, pre_vote, partitions_unknown_tags,
@@ -395,17 +395,17 @@ def _encode_request_1(message: VoteRequest) -> list[Part]:
                 if len(voter_directory_id) != 16:
                     raise wrong_size(voter_directory_id, "topics.partitions.voter_directory_id")
                 if partitions_unknown_tags:
-                    add(write_iii16s16siq(
+                    parts.append(write_iii16s16siq(
                         partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
                         last_offset_epoch, last_offset,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iii16s16siqx(
+                    parts.append(write_iii16s16siqx(
                         partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
                         last_offset_epoch, last_offset,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -514,28 +514,27 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
 def _encode_request_2(message: VoteRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         cluster_id, voter_id, topics, unknown_tags = message
         if cluster_id is None:
-            add(b"\0")
+            parts.append(b"\0")
         else:
             body = cluster_id.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "cluster_id"))
+            parts.append(body)
         n = len(topics)
         if n < 127:
-            add(write_iB(voter_id, n + 1))
+            parts.append(write_iB(voter_id, n + 1))
         else:
-            add(write_i(voter_id) + uvarint(n + 1))
+            parts.append(write_i(voter_id) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
                 last_offset, pre_vote, partitions_unknown_tags,
@@ -545,17 +544,17 @@ def _encode_request_2(message: VoteRequest) -> list[Part]:
                 if len(voter_directory_id) != 16:
                     raise wrong_size(voter_directory_id, "topics.partitions.voter_directory_id")
                 if partitions_unknown_tags:
-                    add(write_iii16s16siqt(
+                    parts.append(write_iii16s16siqt(
                         partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
                         last_offset_epoch, last_offset, pre_vote,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_iii16s16siqtx(
+                    parts.append(write_iii16s16siqtx(
                         partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
                         last_offset_epoch, last_offset, pre_vote,
                     ))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -645,34 +644,35 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
 def _encode_response_0(message: VoteResponse) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, topics, node_endpoints, unknown_tags = message
         if len(node_endpoints):
             raise absent("node_endpoints", "version 0")
         n = len(topics)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihiit(
+                    parts.append(write_ihiit(
                         partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ihiitx(partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                    parts.append(write_ihiitx(
+                        partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
+                    ))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -802,7 +802,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
         if t:
             node_endpoints, tags, p = _read_vote_response_tags(buffer, view, p, end, t)
         else:
-            node_endpoints, tags = (), ()
+            node_endpoints = ()
+            tags = ()
         if p != end:
             raise not_at_end("VoteResponse", p, end)
         return new(VoteResponse, (error_code, topics, node_endpoints, tags))
@@ -815,21 +816,20 @@ def _write_vote_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) ->
     known: list[tuple[int, bytes]] = []
     if len(node_endpoints):
         parts: list[Part] = []
-        add = parts.append
         n = len(node_endpoints)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
             body = host.encode()
             n = len(body)
             if n < 127:
-                add(write_iB(node_id, n + 1))
+                parts.append(write_iB(node_id, n + 1))
             else:
-                add(write_i(node_id) + text_length(n, "node_endpoints.host"))
-            add(body)
+                parts.append(write_i(node_id) + text_length(n, "node_endpoints.host"))
+            parts.append(body)
             if node_endpoints_unknown_tags:
-                add(write_H(port) + tag_section(node_endpoints_unknown_tags))
+                parts.append(write_H(port) + tag_section(node_endpoints_unknown_tags))
             else:
-                add(write_Hx(port))
+                parts.append(write_Hx(port))
         known.append((0, b"".join(parts)))
     return tag_section(unknown_tags, tuple(known))
 
@@ -837,35 +837,36 @@ def _write_vote_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) ->
 def _encode_response_1(message: VoteResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         error_code, topics, node_endpoints, unknown_tags = message
         n = len(topics)
         if n < 127:
-            add(write_hB(error_code, n + 1))
+            parts.append(write_hB(error_code, n + 1))
         else:
-            add(write_h(error_code) + uvarint(n + 1))
+            parts.append(write_h(error_code) + uvarint(n + 1))
         for topic_name, partitions, topics_unknown_tags in topics:
             body = topic_name.encode()
             n = len(body)
-            add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
-            add(body)
+            parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
+            parts.append(body)
             n = len(partitions)
-            add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+            parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             for (
                 partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, partitions_unknown_tags,
             ) in partitions:
                 if partitions_unknown_tags:
-                    add(write_ihiit(
+                    parts.append(write_ihiit(
                         partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
                     ) + tag_section(partitions_unknown_tags))
                 else:
-                    add(write_ihiitx(partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted))
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                    parts.append(write_ihiitx(
+                        partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
+                    ))
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         if unknown_tags or len(node_endpoints):
-            add(_write_vote_response_tags(node_endpoints, unknown_tags))
+            parts.append(_write_vote_response_tags(node_endpoints, unknown_tags))
         else:
-            add(b"\0")
+            parts.append(b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -207,44 +207,43 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
 def _encode_request_0(message: WriteShareGroupStateRequest) -> list[Part]:
     """Version 0."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, unknown_tags = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
                 partitions_unknown_tags,
             ) in partitions:
                 n = len(state_batches)
                 if n < 127:
-                    add(write_iiiqB(partition, state_epoch, leader_epoch, start_offset, n + 1))
+                    parts.append(write_iiiqB(partition, state_epoch, leader_epoch, start_offset, n + 1))
                 else:
-                    add(write_iiiq(partition, state_epoch, leader_epoch, start_offset) + uvarint(n + 1))
+                    parts.append(write_iiiq(partition, state_epoch, leader_epoch, start_offset) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
                 ) in state_batches:
                     if state_batches_unknown_tags:
-                        add(write_qqbh(
+                        parts.append(write_qqbh(
                             first_offset, last_offset, delivery_state, delivery_count,
                         ) + tag_section(state_batches_unknown_tags))
                     else:
-                        add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -353,48 +352,47 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
 def _encode_request_1(message: WriteShareGroupStateRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         group_id, topics, unknown_tags = message
         body = group_id.encode()
         n = len(body)
-        add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
-        add(body)
+        parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "group_id"))
+        parts.append(body)
         n = len(topics)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, topics_unknown_tags in topics:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for (
                 partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
                 partitions_unknown_tags,
             ) in partitions:
                 n = len(state_batches)
                 if n < 127:
-                    add(write_iiiqiB(
+                    parts.append(write_iiiqiB(
                         partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, n + 1,
                     ))
                 else:
-                    add(write_iiiqi(
+                    parts.append(write_iiiqi(
                         partition, state_epoch, leader_epoch, start_offset, delivery_complete_count,
                     ) + uvarint(n + 1))
                 for (
                     first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
                 ) in state_batches:
                     if state_batches_unknown_tags:
-                        add(write_qqbh(
+                        parts.append(write_qqbh(
                             first_offset, last_offset, delivery_state, delivery_count,
                         ) + tag_section(state_batches_unknown_tags))
                     else:
-                        add(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_qqbhx(first_offset, last_offset, delivery_state, delivery_count))
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -474,33 +472,34 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
 def _encode_response_0(message: WriteShareGroupStateResponse) -> list[Part]:
     """Versions 0-1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         results, unknown_tags = message
         n = len(results)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for topic_id, partitions, results_unknown_tags in results:
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
             if n < 127:
-                add(write_16sB(topic_id, n + 1))
+                parts.append(write_16sB(topic_id, n + 1))
             else:
-                add(write_16s(topic_id) + uvarint(n + 1))
+                parts.append(write_16s(topic_id) + uvarint(n + 1))
             for partition, error_code, error_message, partitions_unknown_tags in partitions:
                 if error_message is None:
-                    add(write_ihx(partition, error_code))
+                    parts.append(write_ihx(partition, error_code))
                 else:
                     body = error_message.encode()
                     n = len(body)
                     if n < 127:
-                        add(write_ihB(partition, error_code, n + 1))
+                        parts.append(write_ihB(partition, error_code, n + 1))
                     else:
-                        add(write_ih(partition, error_code) + text_length(n, "results.partitions.error_message"))
-                    add(body)
-                add(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
-            add(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_ih(
+                            partition, error_code,
+                        ) + text_length(n, "results.partitions.error_message"))
+                    parts.append(body)
+                parts.append(tag_section(partitions_unknown_tags) if partitions_unknown_tags else b"\0")
+            parts.append(tag_section(results_unknown_tags) if results_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts

@@ -167,34 +167,33 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
 def _encode_request_1(message: WriteTxnMarkersRequest) -> list[Part]:
     """Version 1."""
     parts: list[Part] = []
-    add = parts.append
     try:
         markers, unknown_tags = message
         n = len(markers)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
             markers_unknown_tags,
         ) in markers:
             n = len(topics)
             if n < 127:
-                add(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
+                parts.append(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
             else:
-                add(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
+                parts.append(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
+                parts.append(body)
                 n = len(partition_indexes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partition_indexes))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partition_indexes))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if markers_unknown_tags:
-                add(write_i(coordinator_epoch) + tag_section(markers_unknown_tags))
+                parts.append(write_i(coordinator_epoch) + tag_section(markers_unknown_tags))
             else:
-                add(write_ix(coordinator_epoch))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ix(coordinator_epoch))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -278,34 +277,33 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
 def _encode_request_2(message: WriteTxnMarkersRequest) -> list[Part]:
     """Version 2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         markers, unknown_tags = message
         n = len(markers)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for (
             producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
             markers_unknown_tags,
         ) in markers:
             n = len(topics)
             if n < 127:
-                add(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
+                parts.append(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
             else:
-                add(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
+                parts.append(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
             for name, partition_indexes, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
+                parts.append(body)
                 n = len(partition_indexes)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                add(write_int32s[n](*partition_indexes))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(write_int32s[n](*partition_indexes))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
             if markers_unknown_tags:
-                add(write_ib(coordinator_epoch, transaction_version) + tag_section(markers_unknown_tags))
+                parts.append(write_ib(coordinator_epoch, transaction_version) + tag_section(markers_unknown_tags))
             else:
-                add(write_ibx(coordinator_epoch, transaction_version))
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                parts.append(write_ibx(coordinator_epoch, transaction_version))
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
@@ -404,32 +402,31 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
 def _encode_response_1(message: WriteTxnMarkersResponse) -> list[Part]:
     """Versions 1-2."""
     parts: list[Part] = []
-    add = parts.append
     try:
         markers, unknown_tags = message
         n = len(markers)
-        add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+        parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
         for producer_id, topics, markers_unknown_tags in markers:
             n = len(topics)
             if n < 127:
-                add(write_qB(producer_id, n + 1))
+                parts.append(write_qB(producer_id, n + 1))
             else:
-                add(write_q(producer_id) + uvarint(n + 1))
+                parts.append(write_q(producer_id) + uvarint(n + 1))
             for name, partitions, topics_unknown_tags in topics:
                 body = name.encode()
                 n = len(body)
-                add(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
-                add(body)
+                parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
+                parts.append(body)
                 n = len(partitions)
-                add(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
+                parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 for partition_index, error_code, partitions_unknown_tags in partitions:
                     if partitions_unknown_tags:
-                        add(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
+                        parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                     else:
-                        add(write_ihx(partition_index, error_code))
-                add(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
-            add(tag_section(markers_unknown_tags) if markers_unknown_tags else b"\0")
-        add(tag_section(unknown_tags) if unknown_tags else b"\0")
+                        parts.append(write_ihx(partition_index, error_code))
+                parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
+            parts.append(tag_section(markers_unknown_tags) if markers_unknown_tags else b"\0")
+        parts.append(tag_section(unknown_tags) if unknown_tags else b"\0")
     except UNENCODABLE as error:
         raise blame(message, error)
     return parts
