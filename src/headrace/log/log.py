@@ -62,7 +62,7 @@ from headrace.log.cutting import (
 )
 from headrace.log.epochs import EpochHistory
 from headrace.log.errors import CorruptIndexError, OffsetOutOfRangeError, StorageError
-from headrace.log.fs import File, FileSystem
+from headrace.log.fs import FileSystem
 from headrace.log.lookup import TimestampOffset, find_largest_timestamp, find_timestamp
 from headrace.log.names import LOG, file_name
 from headrace.log.open_files import OpenFiles
@@ -233,45 +233,50 @@ class Log:
             batches = memoryview(batches)
         if crc32c(batches[_CRC_COVERS]) != crc:
             raise CorruptBatchError(f"CRC {crc:#010x} in the header of a batch does not match its content")
-        base_offset = self.log_end_offset
-        last_offset = base_offset + delta
         segment = self.active
-        is_quiet = segment.size + size <= segment.quiet_until and max_timestamp <= self._quiet_timestamp
-        if not is_quiet:
-            segment = self._admit(size, last_offset, max_timestamp, now_ms)
+        position = segment.size
+        if position + size > segment.quiet_until or max_timestamp > self._quiet_timestamp:
+            return self._append_plain(batches, size, delta, max_timestamp, leader_epoch, now_ms)
+        base_offset = self.log_end_offset
         _STAMP(batches, 0, base_offset, length, leader_epoch)
-        write, handle, file = segment.writer
+        write, handle = segment.writer
         try:
             written = write(handle, batches)
-            if written != size:
-                file.append(batches[written:])
         except OSError as error:
-            raise self._append_failed(file, error) from error
-        position = segment.size
-        segment.size = file.size = position + size
-        if not is_quiet:
-            segment.account(position, last_offset, max_timestamp)
-        elif max_timestamp > segment.max_timestamp:
+            raise self._append_failed(segment, error) from error
+        if written != size:
+            self._append_rest(segment, batches[written:])
+        last_offset = base_offset + delta
+        segment.size = position + size
+        if max_timestamp > segment.max_timestamp:
             segment.max_timestamp = max_timestamp
             segment.max_timestamp_offset = last_offset
         self.log_end_offset = last_offset + 1
         return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))
 
-    def _admit(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+    def _append_plain(
+        self, batch: memoryview, size: int, delta: int, max_timestamp: int, leader_epoch: int, now_ms: int
+    ) -> AppendResult:
         """A plain batch that is not quiet: it is large, or an index entry is due, or more than that."""
+        base_offset = self.log_end_offset
+        last_offset = base_offset + delta
         config = self.config
         segment = self.active
         if (
-            size <= config.max_message_bytes
-            and segment.size + size <= config.segment_bytes
-            and max_timestamp <= self._quiet_timestamp
-            and segment.quiet_until != NEVER
-            and segment.has_room_for(last_offset)
+            size > config.max_message_bytes
+            or segment.size + size > config.segment_bytes
+            or max_timestamp > self._quiet_timestamp
+            or segment.quiet_until == NEVER
+            or last_offset > segment.last_room
         ):
-            return segment
-        check_size(size, config)
-        check_timestamp(max_timestamp, now_ms, config)
-        return self._segment_for(size, self.log_end_offset, last_offset, max_timestamp, now_ms)
+            check_size(size, config)
+            check_timestamp(max_timestamp, now_ms, config)
+            segment = self._segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
+        _STAMP(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
+        position = self._write(segment, batch)
+        segment.account(position, last_offset, max_timestamp)
+        self.log_end_offset = last_offset + 1
+        return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))
 
     def _append_batches(
         self, view: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
@@ -336,16 +341,7 @@ class Log:
         max_timestamp = max([batch.header[8] for batch in batches])
         size = last.end - first.start
         segment = self._segment_for(size, first.header[0], last_offset, max_timestamp, now_ms)
-        write, handle, file = segment.writer
-        data = view[first.start : last.end]
-        try:
-            written = write(handle, data)
-            if written != size:
-                file.append(data[written:])
-        except OSError as error:
-            raise self._append_failed(file, error) from error
-        shift = segment.size - first.start
-        segment.size = file.size = segment.size + size
+        shift = self._write(segment, view[first.start : last.end]) - first.start
         for start, end, header in batches:
             segment.account(start + shift, header[0] + header[6], header[8])
             if header[2] != self._epoch:
@@ -370,7 +366,32 @@ class Log:
         self._quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
 
-    def _append_failed(self, file: File, error: OSError) -> StorageError:
+    def _write(self, segment: Segment, data: memoryview) -> int:
+        """At the end of the segment; where that was."""
+        write, handle = segment.writer
+        try:
+            written = write(handle, data)
+        except OSError as error:
+            raise self._append_failed(segment, error) from error
+        size = len(data)
+        if written != size:
+            self._append_rest(segment, data[written:])
+        position = segment.size
+        segment.size = position + size
+        return position
+
+    def _append_rest(self, segment: Segment, rest: memoryview) -> None:
+        """A write was short. That is no error yet: the next one tells."""
+        file = segment.file
+        file.size = segment.size
+        try:
+            file.append(rest)
+        except OSError as error:
+            raise self._append_failed(segment, error) from error
+
+    def _append_failed(self, segment: Segment, error: OSError) -> StorageError:
+        file = segment.file
+        file.size = segment.size
         file.cut_back()
         if file.torn:
             return self.fail(f"an append failed ({error}), and its part could not be cut off again")

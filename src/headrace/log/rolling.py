@@ -10,10 +10,10 @@ from headrace.protocol.batch import NO_TIMESTAMP
 def must_roll(segment: Segment, *, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
     """Is a new segment needed for batches of `size` bytes up to `last_offset`?"""
     if not segment.size:
-        return not segment.has_room_for(last_offset)
-    if segment.size + size > segment.config.segment_bytes or not segment.has_room_for(last_offset):
+        return last_offset > segment.last_room
+    if segment.size + size > segment.config.segment_bytes or last_offset > segment.last_room:
         return True
-    return segment.is_index_full or _age_ms(segment, max_timestamp, now_ms) > max_age_ms(segment)
+    return segment.count_free_entries() <= 0 or _age_ms(segment, max_timestamp, now_ms) > max_age_ms(segment)
 
 
 def _age_ms(segment: Segment, timestamp: int, now_ms: int) -> int:

@@ -8,13 +8,13 @@ The last segment of a log is *active*: it alone grows. Its indexes stay in memor
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Iterator
+from typing import Final, cast
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.config import LogConfig
 from headrace.log.errors import CorruptIndexError
-from headrace.log.fs import Buffer, File, FileSystem, sync_file
+from headrace.log.fs import Buffer, File, FileSystem, RawWriter, sync_file
 from headrace.log.index import (
     MAX_RELATIVE_OFFSET,
     OFFSET_ENTRY_SIZE,
@@ -30,10 +30,8 @@ from headrace.log.slices import EMPTY, LogSlice
 from headrace.protocol.batch import NO_TIMESTAMP
 from headrace.protocol.errors import CorruptBatchError
 
-SegmentWriter: TypeAlias = tuple[Callable[[Any, Buffer], int], Any, File]  # a file's raw writer, and the file
-
 NEVER: Final = -1  # as `quiet_until`: every append needs a second look
-_NO_WRITER: Final = cast("SegmentWriter", None)  # while `quiet_until` is NEVER nobody looks at it
+_NO_WRITER: Final = cast("RawWriter", None)  # while `quiet_until` is NEVER nobody looks at it
 _KNOWN_LIMIT: Final = 64  # remembered read positions; as many readers may follow a segment without a search
 
 
@@ -43,7 +41,9 @@ class Segment:
     __slots__ = (
         "_aborted",
         "_directory",
+        "_entry_due",
         "_file",
+        "_free_entries",
         "_fs",
         "_indexes_changed",
         "_known",
@@ -55,6 +55,7 @@ class Segment:
         "created_ms",
         "first_timestamp",
         "is_durable",
+        "last_room",
         "max_timestamp",
         "max_timestamp_offset",
         "quiet_until",
@@ -94,8 +95,12 @@ class Segment:
         self.first_timestamp = NO_TIMESTAMP  # the largest of the first batch, as Kafka counts a segment's age
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset  # the last offset of the first batch with it
-        # For the log's append: batches that end up to here need no index entry and no roll; the file's raw writer.
+        self._entry_due = 0  # a batch behind this position gets an index entry
+        self._free_entries = 0
+        # For the log's append: batches that end up to here need no index entry and no roll; the last offset that the
+        # indexes can express, less those that such batches may use up unseen; the file's raw writer.
         self.quiet_until = NEVER
+        self.last_room = base_offset + MAX_RELATIVE_OFFSET - config.index_interval_bytes
         self.writer = _NO_WRITER
 
     @classmethod
@@ -208,6 +213,7 @@ class Segment:
         except (FileNotFoundError, CorruptIndexError):
             self.rebuild_indexes()
             return
+        self._entry_due = self._offsets.last_position + self.config.index_interval_bytes
         self.max_timestamp, self.max_timestamp_offset = self._times.last
         for _, header in headers(self.file, 0, self.size, read_bytes=64):
             self.first_timestamp = header[8]
@@ -223,6 +229,7 @@ class Segment:
         """As for an empty segment."""
         self._offsets = OffsetIndex(self.base_offset)
         self._times = TimeIndex(self.base_offset)
+        self._entry_due = self.config.index_interval_bytes
         self._indexes_changed = True
         self._known.clear()
         self.first_timestamp = self.max_timestamp = NO_TIMESTAMP
@@ -230,22 +237,9 @@ class Segment:
         self.quiet_until = NEVER
 
     @property
-    def is_index_full(self) -> bool:
-        limit_bytes = self.config.segment_index_bytes
-        # One slot of the time index is spare, for the entry that is added when the segment is sealed.
-        return (
-            len(self.offsets) >= limit_bytes // OFFSET_ENTRY_SIZE
-            or len(self.times) >= limit_bytes // TIME_ENTRY_SIZE - 1
-        )
-
-    @property
     def is_ahead_of_its_files(self) -> bool:
         """Would a crash now cost the indexes?"""
         return self._indexes_changed
-
-    def has_room_for(self, offset: int) -> bool:
-        """Can the indexes express `offset`, and those of the batches that need no second look after it?"""
-        return offset - self.base_offset <= MAX_RELATIVE_OFFSET - self.config.index_interval_bytes
 
     def write_indexes(self) -> None:
         """All index files, as a whole, with a last time entry. Not synced; a crash before the sync costs a rebuild."""
@@ -290,40 +284,51 @@ class Segment:
 
     def account(self, position: int, last_offset: int, max_timestamp: int) -> None:
         """Take a batch that stands at `position` into the indexes, by Kafka's rules. They must be loaded."""
-        offsets = self._offsets
-        assert offsets is not None
-        assert self._times is not None
-        if position == 0:
-            self.first_timestamp = max_timestamp
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        if position - offsets.last_position > self.config.index_interval_bytes:
-            offsets.append(last_offset, position)
-            self._times.append(self.max_timestamp, self.max_timestamp_offset)
-            if self.quiet_until != NEVER:
-                self._allow_quiet_appends()
+        if position > self._entry_due:
+            self._add_entries(position, last_offset)
+        elif position == 0:
+            self.first_timestamp = max_timestamp
         self._indexes_changed = True
+
+    def _add_entries(self, position: int, last_offset: int) -> None:
+        assert self._offsets is not None
+        assert self._times is not None
+        self._offsets.append(last_offset, position)
+        self._times.append(self.max_timestamp, self.max_timestamp_offset)
+        config = self.config
+        self._entry_due = due = position + config.index_interval_bytes
+        if self.quiet_until != NEVER:
+            self._free_entries -= 1
+            if self._free_entries <= 0:
+                self.quiet_until = NEVER  # until somebody has looked how full the indexes really are
+            else:
+                self.quiet_until = due if due < config.segment_bytes else config.segment_bytes
 
     def prepare_appends(self) -> None:
         """Make ready for the log's quick path: load what it needs, open the file, say how far it may go."""
         self.load_indexes()
         if self.writer is _NO_WRITER:
-            file = self.file
-            self.writer = (*file.raw_writer(), file)
+            self.writer = self.file.raw_writer()
         else:
             self._open_files.used(self)
-        # The first batch tells the segment's age: it needs a second look.
-        if self.size:
-            self._allow_quiet_appends()
-
-    def _allow_quiet_appends(self) -> None:
+        self._free_entries = self.count_free_entries()
         config = self.config
-        # What passes is no larger than the interval; with a lower limit on messages each needs to be looked at.
-        if self.is_index_full or config.max_message_bytes < config.index_interval_bytes:
+        # The first batch tells the segment's age. What passes is no larger than the interval: with a lower limit on
+        # messages each needs to be looked at.
+        if not self.size or self._free_entries <= 0 or config.max_message_bytes < config.index_interval_bytes:
             self.quiet_until = NEVER
         else:
-            self.quiet_until = min(self.offsets.last_position + config.index_interval_bytes, config.segment_bytes)
+            self.quiet_until = min(self._entry_due, config.segment_bytes)
+
+    def count_free_entries(self) -> int:
+        """Until one of the indexes is full. One slot of the time index is spare, for when the segment is sealed."""
+        limit_bytes = self.config.segment_index_bytes
+        return min(
+            limit_bytes // OFFSET_ENTRY_SIZE - len(self.offsets), limit_bytes // TIME_ENTRY_SIZE - 1 - len(self.times)
+        )
 
     # Finding and reading
 
@@ -423,6 +428,7 @@ class Segment:
             self.file.truncate(position)
             self.size = position
         self.offsets.truncate(offset)
+        self._entry_due = self.offsets.last_position + self.config.index_interval_bytes
         self.times.truncate(offset)
         self.aborted.truncate(offset)
         self._indexes_changed = True
