@@ -21,7 +21,7 @@ from headrace.log.errors import CorruptCheckpointError
 from headrace.log.fs import FileSystem
 from headrace.log.inspect.rows import DamagedFileError, EpochRow, OffsetRow, PropertyRow
 from headrace.log.meta_properties import FILE_NAME as META_PROPERTIES
-from headrace.log.meta_properties import parse_properties
+from headrace.protocol.properties import parse_properties
 from headrace.protocol.types import uuid_to_text
 
 QUORUM_STATE: Final = "quorum-state"
