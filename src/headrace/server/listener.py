@@ -1,0 +1,150 @@
+"""Listening sockets: bind, accept, and know who is connected.
+
+Connections beyond the limits are closed at once, before anything is read: clients must not use up the descriptors that
+the log needs. Accepting stops at nothing else: an error of one accept is an error of one client.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from headrace.cluster.listeners import Endpoint, Listener
+from headrace.protocol.frame import ReceiveBuffer
+from headrace.server.connection import Connection, Serve
+
+_ACCEPTS_PER_TURN: Final = 64  # so that a storm of connections leaves room for requests
+_BACKLOG: Final = 1024
+_NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAUSE_SECONDS: Final = 0.1  # without descriptors: time for connections to end
+
+log = logging.getLogger(__name__)
+
+
+class ConnectionLimits(NamedTuple):
+    """Kafka's configs by their names; what one client can occupy."""
+
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: Mapping[str, int]
+    socket_request_max_bytes: int
+    max_in_flight: int  # replies that one connection may wait for at a time
+
+    def of_address(self, address: str) -> int:
+        return self.max_connections_per_ip_overrides.get(address, self.max_connections_per_ip)
+
+
+class Listeners:
+    """All listening sockets of a broker, and the connections that came through them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, serve: Serve, limits: ConnectionLimits) -> None:
+        self._loop = loop
+        self._serve = serve
+        self._limits = limits
+        self._receive_buffer = ReceiveBuffer()
+        self._names: dict[socket.socket, str] = {}  # of the listeners, by their sockets
+        self._addresses: Counter[str] = Counter()
+        self.connections: set[Connection] = set()
+
+    def bind(self, listener: Listener) -> Endpoint:
+        """Bind a listener without accepting yet. Its address, with the port that the system chose for port 0."""
+        sock = _bound_socket(listener)
+        self._names[sock] = listener.name
+        return Endpoint(*sock.getsockname()[:2])
+
+    def start(self) -> None:
+        """Accept connections from now on."""
+        for sock in self._names:
+            sock.listen(_BACKLOG)
+            self._loop.add_reader(sock.fileno(), self._accept, sock)
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _NO_DESCRIPTORS:
+                    raise
+                log.warning("cannot accept connections: %s; trying again in %s s", error, _PAUSE_SECONDS)
+                self._loop.remove_reader(listening.fileno())
+                self._loop.call_later(_PAUSE_SECONDS, self._resume, listening)
+                return
+            self._welcome(sock, address[0], self._names[listening])
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening in self._names:
+            self._loop.add_reader(listening.fileno(), self._accept, listening)
+
+    def _welcome(self, sock: socket.socket, address: str, listener: str) -> None:
+        is_crowded = len(self.connections) >= self._limits.max_connections
+        if is_crowded or self._addresses[address] >= self._limits.of_address(address):
+            log.warning("connection from %s refused: %s are open, %s from there", address, *self._counts(address))
+            sock.close()
+            return
+        sock.setblocking(False)
+        with contextlib.suppress(OSError):  # it may be closed already; the first read will tell
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            connection = Connection(
+                self._loop,
+                sock,
+                self._receive_buffer,
+                self._serve,
+                listener=listener,
+                max_frame_bytes=self._limits.socket_request_max_bytes,
+                max_in_flight=self._limits.max_in_flight,
+                on_close=self._forget,
+            )
+        except OSError:  # reset before it was welcome
+            sock.close()
+            return
+        self.connections.add(connection)
+        self._addresses[address] += 1
+
+    def _counts(self, address: str) -> tuple[int, int]:
+        return len(self.connections), self._addresses[address]
+
+    def _forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        address = connection.peer[0]
+        self._addresses[address] -= 1
+        if not self._addresses[address]:
+            del self._addresses[address]
+        log.debug("connection from %s closed: %s", address, connection.close_reason)
+
+    def stop_accepting(self) -> None:
+        for sock in self._names:
+            self._loop.remove_reader(sock.fileno())
+            sock.close()
+        self._names.clear()
+
+    def close(self) -> None:
+        self.stop_accepting()
+        for connection in list(self.connections):
+            connection.close("the broker stops")
+
+
+def _bound_socket(listener: Listener) -> socket.socket:
+    """Raises OSError that says what to do."""
+    family = socket.AF_INET6 if ":" in listener.host or not listener.host else socket.AF_INET
+    if family == socket.AF_INET6 and not socket.has_dualstack_ipv6() and not listener.host:
+        family = socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not listener.host else 1)
+        sock.setblocking(False)
+        sock.bind((listener.host, listener.port))
+    except OSError as error:
+        sock.close()
+        raise OSError(
+            error.errno, f"cannot listen on {listener}: {error.strerror}. Use another address with --listen."
+        ) from error
+    return sock

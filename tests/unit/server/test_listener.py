@@ -1,0 +1,122 @@
+"""Listening sockets, over real ones on loopback."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from headrace.cluster.listeners import Endpoint, Listener
+from headrace.server.connection import Connection, Reply
+from headrace.server.listener import ConnectionLimits, Listeners
+
+LIMITS = ConnectionLimits(
+    max_connections=3,
+    max_connections_per_ip=1000,
+    max_connections_per_ip_overrides={},
+    socket_request_max_bytes=1000,
+    max_in_flight=10,
+)
+PLAINTEXT = Listener("PLAINTEXT", "127.0.0.1", 0)
+
+
+def echo(_: Connection, buffer: bytearray, __: memoryview, start: int, end: int) -> Reply:
+    return [bytes(buffer[start:end])]
+
+
+def connect(address: Endpoint) -> socket.socket:
+    return socket.create_connection((address.host, address.port), timeout=10)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async def poll() -> None:
+        while not condition():
+            await asyncio.sleep(0)
+
+    await asyncio.wait_for(poll(), 10)
+
+
+async def ask(sock: socket.socket, data: bytes, size: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    sock.setblocking(False)
+    await loop.sock_sendall(sock, data)
+    return await asyncio.wait_for(loop.sock_recv(sock, size), 10)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", ""])
+def test_clients_reach_a_listener_by_ipv4_ipv6_and_every_interface(host: str) -> None:
+    async def story() -> None:
+        listeners = Listeners(asyncio.get_running_loop(), echo, LIMITS)
+        port = listeners.bind(PLAINTEXT._replace(host=host)).port
+        listeners.start()
+        for target in [host] if host else ["127.0.0.1", "::1"]:
+            with connect(Endpoint(target, port)) as client:
+                assert await ask(client, b"\0\0\0\x02hi", 2) == b"hi"
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_connections_above_the_limit_are_closed_and_the_others_notice_nothing() -> None:
+    async def story() -> None:
+        listeners = Listeners(asyncio.get_running_loop(), echo, LIMITS)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        clients = [connect(address) for _ in range(3)]
+        await until(lambda: len(listeners.connections) == 3)
+        with connect(address) as refused:
+            assert await ask(refused, b"", 1) == b""
+        assert [await ask(client, b"\0\0\0\x01x", 1) for client in clients] == [b"x"] * 3
+        clients.pop().close()
+        await until(lambda: len(listeners.connections) == 2)
+        with connect(address) as welcome:
+            assert await ask(welcome, b"\0\0\0\x01y", 1) == b"y"
+        for client in clients:
+            client.close()
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_one_address_may_have_fewer_connections_than_all_together() -> None:
+    async def story() -> None:
+        limits = LIMITS._replace(max_connections_per_ip_overrides={"127.0.0.1": 1})
+        listeners = Listeners(asyncio.get_running_loop(), echo, limits)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address) as first:
+            await until(lambda: len(listeners.connections) == 1)
+            with connect(address) as second:
+                assert await ask(second, b"", 1) == b""
+            assert await ask(first, b"\0\0\0\x01x", 1) == b"x"
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_an_address_in_use_is_refused_with_what_to_do() -> None:
+    async def story() -> None:
+        listeners = Listeners(asyncio.get_running_loop(), echo, LIMITS)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with pytest.raises(OSError, match=r"cannot listen on PLAINTEXT://127.0.0.1:\d+: .*Use another address"):
+            listeners.bind(PLAINTEXT._replace(port=address.port))
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_closing_ends_every_connection() -> None:
+    async def story() -> None:
+        listeners = Listeners(asyncio.get_running_loop(), echo, LIMITS)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address) as client:
+            await until(lambda: len(listeners.connections) == 1)
+            listeners.close()
+            assert await ask(client, b"", 1) == b""
+            assert not listeners.connections
+        with pytest.raises(ConnectionRefusedError):
+            connect(address)
+
+    asyncio.run(story())
