@@ -1,0 +1,105 @@
+"""The one thread that may wait for the disk: syncs, removals, compaction.
+
+Theory. The loop hands out chores, which are data (`log.chores`); the thread runs them in order, and the loop hears of
+each one's end. No broker state is touched in the thread. A long chore calls `pause` often: there, others that wait get
+their turn, so that an acknowledgement that waits for a sync does not wait for a compaction.
+
+`submit` never refuses, since what it is given must happen; what can grow without end asks `has_room` before. Closing
+runs what is queued, ends a long chore at its next pause, and tells the loop about all of it before it returns.
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from headrace.log.chores import Chore
+
+ROOM: Final = 100  # chores that may wait before background work holds back: some tens of milliseconds of syncs
+
+
+class ClosingError(Exception):
+    """Raised by `pause` in the thread: the broker stops, and a long chore must not hold it up."""
+
+
+class Worker:
+    __slots__ = ("_is_closing", "_is_told", "_loop", "_outcomes", "_queue", "_thread")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: SimpleQueue[Chore | None] = SimpleQueue()
+        self._outcomes: deque[tuple[Chore, BaseException | None]] = deque()
+        self._is_told = False  # the loop will call `_deliver`
+        self._is_closing = False
+        self._thread = threading.Thread(target=self._work, name="headrace-worker", daemon=True)
+        self._thread.start()
+
+    @property
+    def has_room(self) -> bool:
+        return self._queue.qsize() < ROOM
+
+    def submit(self, chore: Chore) -> None:
+        """Run it in the thread; afterwards `done` or `failed` is called on the loop, in the order of their ends."""
+        assert not self._is_closing, "a chore for a worker that is closed"
+        self._queue.put(chore)
+
+    def close(self) -> None:
+        """Run what is queued, and wait for it. From the loop's thread."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._queue.put(None)
+        self._thread.join()
+        self._deliver()
+
+    # In the thread
+
+    def _work(self) -> None:
+        while (chore := self._queue.get()) is not None:
+            self._run(chore)
+
+    def _run(self, chore: Chore) -> None:
+        error: BaseException | None = None
+        try:
+            chore.run()
+        except ClosingError:
+            return
+        except BaseException as caught:  # whatever it is, the loop must hear of it
+            error = caught
+        self._outcomes.append((chore, error))
+        if not self._is_told:
+            self._is_told = True
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def pause(self, seconds: float) -> None:
+        """For a long chore: let `seconds` pass, and meanwhile run what has come. Raises ClosingError."""
+        end = time.monotonic() + seconds
+        while True:
+            if self._is_closing:
+                raise ClosingError
+            left = end - time.monotonic()
+            try:
+                chore = self._queue.get(timeout=left) if left > 0 else self._queue.get_nowait()
+            except Empty:
+                if left <= 0:
+                    time.sleep(0)  # the loop's thread may want the interpreter
+                    return
+                continue
+            if chore is None:
+                self._queue.put(None)
+                raise ClosingError
+            self._run(chore)
+
+    # On the loop
+
+    def _deliver(self) -> None:
+        self._is_told = False
+        while self._outcomes:
+            chore, error = self._outcomes.popleft()
+            if error is None:
+                chore.done()
+            elif isinstance(error, OSError):
+                chore.failed(error)
+            else:
+                raise error  # a bug, and no outcome of the disk: for the loop's exception handler
