@@ -62,6 +62,10 @@ class Witnessed:
         """The records that a consumer of this isolation level got, in order."""
         return [parse_record(line) for line in self._of("record", topic, partition) if line["isolation"] == isolation]
 
+    def times(self, topic: str, partition: int) -> dict[int, tuple[int, int]]:
+        """Time that was asked for -> offset and timestamp of the first record from then on; (-1, -1) for none."""
+        return {line["asked"]: (line["offset"], line["timestamp"]) for line in self._of("time", topic, partition)}
+
     def leader_epochs(self, topic: str, partition: int) -> dict[int, int]:
         """Offset -> leader epoch, as consumers see it."""
         lines = self._of("record", topic, partition)

@@ -55,6 +55,7 @@ public final class Witness {
                 tellOffsets(admin, partition);
                 tellProducers(admin, partition);
             }
+            tellTimes(admin, partitions);
             tellTransactions(admin);
             for (IsolationLevel isolation : IsolationLevel.values()) {
                 tellRecords(admin, partitions, isolation);
@@ -72,6 +73,24 @@ public final class Witness {
         line.put("max_timestamp_offset", newest.offset());
         line.put("leader_epoch", ask(admin, partition, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED).leaderEpoch().orElse(-1));
         tell(line);
+    }
+
+    /** Where a consumer that seeks to a time begins: around the times that Workload.java writes. */
+    void tellTimes(Admin admin, List<TopicPartition> partitions) throws Exception {
+        for (int round = 1; round <= 2; round++) {
+            for (long shift : new long[] {-1, 0, 1, 10, 11, 20, 45, 50, 51, 9_999, 10_000, 20_001, 40_000, 500_000, 500_001}) {
+                long time = 1_700_000_000_000L + round * 3_600_000L + shift;
+                Map<TopicPartition, OffsetSpec> wanted = new LinkedHashMap<>();
+                partitions.forEach(partition -> wanted.put(partition, OffsetSpec.forTimestamp(time)));
+                for (Map.Entry<TopicPartition, ListOffsetsResultInfo> entry : admin.listOffsets(wanted).all().get().entrySet()) {
+                    Map<String, Object> line = line("time", entry.getKey());
+                    line.put("asked", time);
+                    line.put("offset", entry.getValue().offset());
+                    line.put("timestamp", entry.getValue().timestamp());
+                    tell(line);
+                }
+            }
+        }
     }
 
     static ListOffsetsResultInfo ask(Admin admin, TopicPartition partition, OffsetSpec spec, IsolationLevel isolation) throws Exception {
