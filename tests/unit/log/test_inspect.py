@@ -314,6 +314,7 @@ class TestTextFiles:
             ("leader-epoch-checkpoint", "0\n2\n0 0\n", "2 lines announced, there are 1"),
             ("cleaner-offset-checkpoint", "0\n1\nmy-topic x 17\n", "'x' is not a number"),
             ("partition.metadata", "version: 0\ntopic_id: short", "not a topic id"),
+            ("meta.properties", "node.id=\\u00", "line 1"),
             ("quorum-state", "{", "not JSON"),
             ("quorum-state", "[1]", "not a JSON object"),
         ],

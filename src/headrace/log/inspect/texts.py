@@ -21,7 +21,7 @@ from headrace.log.errors import CorruptCheckpointError
 from headrace.log.fs import FileSystem
 from headrace.log.inspect.rows import DamagedFileError, EpochRow, OffsetRow, PropertyRow
 from headrace.log.meta_properties import FILE_NAME as META_PROPERTIES
-from headrace.protocol.properties import parse_properties
+from headrace.protocol.properties import PropertiesError, parse_properties
 from headrace.protocol.types import uuid_to_text
 
 QUORUM_STATE: Final = "quorum-state"
@@ -40,8 +40,11 @@ def read_text_file(fs: FileSystem, path: str) -> Iterator[EpochRow | OffsetRow |
     name = path.rpartition("/")[2]
     data = fs.read_bytes(path)
     if name == META_PROPERTIES:  # not necessarily UTF-8
-        for key, value in parse_properties(data.decode("latin-1")).items():
-            yield PropertyRow(key, value)
+        try:
+            properties = parse_properties(data.decode("latin-1"))
+        except PropertiesError as error:
+            raise CorruptCheckpointError(f"{path}, {error}") from None
+        yield from (PropertyRow(key, value) for key, value in properties.items())
         return
     try:
         text = data.decode()
