@@ -36,6 +36,8 @@ _FIELD: Final = re.compile(
 _VERSIONS: Final = re.compile(
     rf"versions (?P<valid>{_RANGE})(?:, flexible (?P<flexible>{_RANGE}))?(?:, unstable (?P<unstable>\d+))?"
 )
+# A field of such a name would hide the type that annotates the next one, or the field that every struct gets.
+_TAKEN: Final = frozenset({"bool", "bytes", "float", "str", "unknown_tags"})
 _LISTENERS: Final = frozenset({"broker", "controller"})
 
 
@@ -57,7 +59,12 @@ class _File:
         self.about = self._read_about(text)
         lines = self._read_tree(text)
         self._lines = iter(lines)
-        self.shared = {line.text.removeprefix("struct "): line for line in lines if line.text.startswith("struct ")}
+        self.shared: dict[str, _Line] = {}
+        for line in lines:
+            if line.text.startswith("struct "):
+                name = line.text.removeprefix("struct ")
+                if self.shared.setdefault(name, line) is not line:
+                    self.fail(line, f"a second struct {name}")
         self.structs: dict[str, Struct] = {}
         self.named_at: dict[str, int] = {}
         self.is_flexible = False  # the message being read has flexible versions
@@ -102,7 +109,7 @@ class _File:
         if not match or bool(match["open"]) != bool(match["close"]):
             self.fail(line, "not a field (name: type versions tag N = default flags)")
         name, type_name = match["name"], match["type"]
-        if keyword.iskeyword(name) or name == "unknown_tags":
+        if keyword.iskeyword(name) or name in _TAKEN:
             self.fail(line, f"{name} cannot be the name of a field")
         versions = read_versions(match["versions"]) if match["versions"] else ALWAYS
         struct = self._read_row(line, type_name)
