@@ -13,6 +13,7 @@ from headrace.server.connection import Connection
 
 if TYPE_CHECKING:
     from headrace.server.controller import Controller
+    from headrace.server.fetch_sessions import FetchSessions
     from headrace.server.partitions import Partitions
 
 
@@ -25,6 +26,7 @@ class Context:
     clock: Clock
     controller: "Controller"  # the metadata road: decide, append, replay, reply; holds the image
     partitions: "Partitions"  # the partitions that this broker has a replica of
+    fetch_sessions: "FetchSessions"  # what consumers read, and how much of it at once
 
 
 class RequestContext:

@@ -40,6 +40,10 @@ class Worker:
     def has_room(self) -> bool:
         return self._queue.qsize() < ROOM
 
+    @property
+    def is_closing(self) -> bool:
+        return self._is_closing
+
     def submit(self, chore: Chore) -> None:
         """Run it in the thread; afterwards `done` or `failed` is called on the loop, in the order of their ends."""
         assert not self._is_closing, "a chore for a worker that is closed"

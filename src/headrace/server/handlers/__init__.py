@@ -27,4 +27,13 @@ def _served(name: str, max_version: int | None = None) -> Served:
     return Served(api.key, api.module, api.min_version, api.max_stable_version if max_version is None else max_version)
 
 
-SERVED: Final[Mapping[int, Served]] = MappingProxyType({served.key: served for served in (_served("ApiVersions"),)})
+SERVED: Final[Mapping[int, Served]] = MappingProxyType(
+    {
+        served.key: served
+        for served in (
+            _served("Produce"),
+            _served("Fetch"),
+            _served("ApiVersions"),
+        )
+    }
+)

@@ -1,0 +1,278 @@
+"""One fetch on its way: look at the partitions, and answer, or park and look again when there is news.
+
+The records of an answer are slices of log files: a look costs an index look-up for each partition, and no record is
+read before the connection sends it. A fetch never takes more than the client and the broker allow (`max_bytes`), but
+for the first batch, which is sent whatever its size, or a consumer could get stuck before it.
+
+An answer tells about all partitions, or, within a session, only about those with news. Of the latter, those that got
+records go to the end of the row: where the limit leaves some out, they are the first the next time.
+"""
+
+from typing import Final
+
+from headrace.log.epochs import UNKNOWN_OFFSET
+from headrace.log.errors import OffsetOutOfRangeError
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.fetch import DEFAULT_EPOCH_END_OFFSET as NO_DIVERGENCE
+from headrace.protocol.messages.fetch import DEFAULT_LEADER_ID_AND_EPOCH as NO_LEADER
+from headrace.protocol.messages.fetch import DEFAULT_SNAPSHOT_ID as NO_SNAPSHOT
+from headrace.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from headrace.protocol.primitives import new
+from headrace.protocol.types import ZERO_UUID
+from headrace.server.context import RequestContext
+from headrace.server.fetch_sessions import NO_SESSION, FetchSession
+from headrace.server.later import Later
+from headrace.server.leader_hints import leader_of, nodes
+from headrace.server.log_errors import LOG_ERRORS, code_of
+from headrace.server.partition import Partition
+from headrace.server.waiters import Parked, Watch, Watched
+
+_READ_COMMITTED: Final = 1
+_REDIRECTS_SINCE: Final = 16
+_REDIRECTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_NO_OFFSET: Final = -1
+_NO_REPLICA: Final = -1
+
+
+class Fetch:
+    __slots__ = (
+        "_committed",
+        "_ctx",
+        "_is_follower",
+        "_later",
+        "_parked",
+        "_request",
+        "_rows",
+        "_session",
+        "_wants_session",
+        "_watch",
+    )
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        ctx: RequestContext,
+        watch: Watch,
+        session: FetchSession | None,
+        *,
+        wants_session: bool,
+    ) -> None:
+        self._request = request
+        self._ctx = ctx
+        self._watch = watch
+        self._session = session  # None: tell about all partitions
+        self._wants_session = wants_session
+        self._committed = request.isolation_level == _READ_COMMITTED
+        self._is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+        self._rows: list[tuple[Watched, PartitionData]] = []
+        self._later: Later[FetchResponse] = Later()
+        self._parked: Parked | None = None
+
+    def answer(self) -> FetchResponse | Later[FetchResponse]:
+        request, watch = self._request, self._watch
+        missing_bytes = self._look()
+        if missing_bytes <= 0 or request.max_wait_ms <= 0 or not watch.partitions:
+            return self._finish()
+        self._later.on_abandon(self._leave)
+        self._park(missing_bytes)
+        return self._later
+
+    # Waiting
+
+    def _park(self, missing_bytes: int) -> None:
+        for watched, _ in self._rows:
+            partition = self._ctx.broker.partitions.leader(watched.topic, watched.index)
+            if isinstance(partition, Partition):
+                watched.attach(partition)
+        self._parked = Parked(
+            self._watch,
+            missing_bytes=missing_bytes,
+            clock=self._ctx.broker.clock,
+            max_wait_ms=self._request.max_wait_ms,
+            look=self._look_again,
+            refuse=lambda code: self._later.resolve(FetchResponse(error_code=code)),
+        )
+
+    def _look_again(self, time_is_up: bool) -> bool:
+        assert self._parked is not None
+        missing_bytes = self._look()
+        if missing_bytes > 0 and not time_is_up:
+            self._parked.missing_bytes = missing_bytes
+            return False
+        self._later.resolve(self._finish())
+        return True
+
+    def _leave(self) -> None:
+        assert self._parked is not None
+        self._parked.leave()
+        if self._session is None:
+            self._watch.close()
+
+    # Looking
+
+    def _look(self) -> int:
+        """Look at what may have news. How many bytes are missing before an answer is due; 0 or less: none."""
+        request, watch = self._request, self._watch
+        room = min(request.max_bytes, self._ctx.broker.fetch_sessions.max_response_bytes)
+        size = 0
+        is_due = False
+        rows = self._rows = []
+        is_incremental = self._session is not None
+        for watched in list(watch.ready) if is_incremental else watch.partitions.values():
+            row = self._read(watched, max(0, room - size), is_first=size == 0)
+            records = row[10]
+            size += len(records)
+            if row[1] or row[5] is not NO_DIVERGENCE:
+                is_due = True
+            elif is_incremental and not records and not _has_news(watched, row):
+                self._settle(watched)
+                continue
+            rows.append((watched, row))
+            if size >= room and is_incremental:
+                break
+        if is_due:
+            return 0
+        # Any append may end a transaction and so uncover much more than its own size.
+        return min(request.min_bytes - size, 1) if self._committed else request.min_bytes - size
+
+    def _settle(self, watched: Watched) -> None:
+        """There is nothing to tell about it until the partition says so."""
+        partition = self._ctx.broker.partitions.leader(watched.topic, watched.index)
+        assert isinstance(partition, Partition), partition
+        watched.attach(partition)
+        del self._watch.ready[watched]
+
+    def _read(self, watched: Watched, max_bytes: int, *, is_first: bool) -> PartitionData:
+        partition = self._ctx.broker.partitions.leader(watched.topic, watched.index)
+        if type(partition) is not Partition:
+            return self._error(watched, partition)  # type: ignore[arg-type]
+        code = partition.check_epoch(watched.current_leader_epoch)
+        if self._is_follower and not code:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # no other node has a replica of it
+        if code:
+            return self._error(watched, code)
+        log = partition.log
+        fetch_offset = watched.fetch_offset
+        divergence = NO_DIVERGENCE
+        aborted = None
+        try:
+            if watched.last_fetched_epoch >= 0:
+                divergence = _divergence(partition, watched)
+            stable_offset = log.last_stable_offset
+            end_offset = stable_offset if self._committed else log.high_watermark
+            records = log.read(
+                fetch_offset,
+                max_bytes=min(watched.max_bytes, max_bytes),
+                # Nothing behind the point where the logs part ways is of use.
+                end_offset=end_offset if divergence is NO_DIVERGENCE else fetch_offset,
+                at_least_one_batch=is_first,
+            )
+            if self._committed:
+                aborted = [
+                    AbortedTransaction(each.producer_id, each.first_offset)
+                    for each in partition.aborted_within(records, fetch_offset, end_offset)
+                ]
+        except LOG_ERRORS as error:
+            return self._error(watched, code_of(error))
+        return new(
+            PartitionData,
+            (
+                watched.index,
+                0,
+                log.high_watermark,
+                stable_offset,
+                log.log_start_offset,
+                divergence,
+                NO_LEADER,
+                NO_SNAPSHOT,
+                aborted,
+                _NO_REPLICA,
+                records,
+                (),
+            ),
+        )
+
+    def _error(self, watched: Watched, code: ErrorCode) -> PartitionData:
+        leader = None
+        if code in _REDIRECTED and self._ctx.version >= _REDIRECTS_SINCE:
+            leader = leader_of(self._ctx.image, watched.topic, watched.index)
+        return PartitionData(
+            partition_index=watched.index,
+            error_code=code,
+            high_watermark=_NO_OFFSET,
+            current_leader=NO_LEADER if leader is None else LeaderIdAndEpoch(*leader),
+            aborted_transactions=None,
+            records=b"",
+        )
+
+    # Answering
+
+    def _finish(self) -> FetchResponse:
+        ctx, watch, rows = self._ctx, self._watch, self._rows
+        session = self._session
+        if session is None and self._wants_session:
+            session = ctx.broker.fetch_sessions.begin(
+                watch, has_ids=ctx.version >= 13, is_follower=self._is_follower, now_ms=ctx.now_ms()
+            )
+        if session is None:
+            if self._parked is not None:
+                watch.close()
+        else:
+            self._remember(rows)
+        leaders = {row.current_leader.leader_id for _, row in rows if row.error_code} - {_NO_REPLICA}
+        endpoints = [NodeEndpoint(*each) for each in nodes(ctx.image, leaders, ctx.connection.listener)]
+        return FetchResponse(
+            session_id=NO_SESSION if session is None else session.session_id,
+            responses=_by_topic(rows),
+            node_endpoints=endpoints,
+        )
+
+    def _remember(self, rows: list[tuple[Watched, PartitionData]]) -> None:
+        """What the client knows when it has got this answer, and who is first next time."""
+        ready = self._watch.ready
+        for watched, row in rows:
+            # An error is told every time; when it is over, the partition has news.
+            watched.sent_high_watermark = row.high_watermark
+            watched.sent_log_start_offset = row.log_start_offset
+            if row.records:
+                ready.pop(watched, None)
+                ready[watched] = None
+
+
+def _has_news(watched: Watched, row: PartitionData) -> bool:
+    return row.high_watermark != watched.sent_high_watermark or row.log_start_offset != watched.sent_log_start_offset
+
+
+def _divergence(partition: Partition, watched: Watched) -> EpochEndOffset:
+    """KIP-595: does the reader's last epoch go on in this log as far as it has read? Raises one of LOG_ERRORS."""
+    log = partition.log
+    epoch, end_offset = log.epochs.end_offset_for(watched.last_fetched_epoch, log.log_end_offset)
+    if end_offset == UNKNOWN_OFFSET:
+        # The reader knows an epoch that this log does not.
+        raise OffsetOutOfRangeError(
+            watched.fetch_offset, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
+        )
+    if epoch < watched.last_fetched_epoch or end_offset < watched.fetch_offset:
+        return EpochEndOffset(epoch, end_offset)
+    return NO_DIVERGENCE
+
+
+def _by_topic(rows: list[tuple[Watched, PartitionData]]) -> list[FetchableTopicResponse]:
+    topics: dict[str | bytes, list[PartitionData]] = {}
+    for watched, row in rows:
+        topics.setdefault(watched.topic, []).append(row)
+    return [
+        FetchableTopicResponse(topic, ZERO_UUID, found)
+        if isinstance(topic, str)
+        else FetchableTopicResponse("", topic, found)
+        for topic, found in topics.items()
+    ]

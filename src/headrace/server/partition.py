@@ -1,0 +1,214 @@
+"""One replica of one partition on this node: its log, its role, and what waits for it.
+
+Theory. The leader takes appends and serves reads up to the high watermark. `_advance_high_watermark` alone decides how
+far that is: the end of what all in-sync replicas have. This replica counts up to its log's end, or, if the topic wants
+every acknowledgement to survive a power cut (`flush.messages=1`), up to what is synced. It is called whenever one of
+these may have changed, and it releases what waited for that.
+
+When the disk fails, the log refuses writes and serves what was acknowledged; producers that wait are told at once.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from headrace.log.aborted import AbortedTxn
+from headrace.log.append import AppendResult
+from headrace.log.config import UNLIMITED, LogConfig
+from headrace.log.errors import OffsetOutOfRangeError
+from headrace.log.log import Log
+from headrace.log.slices import LogSlice
+from headrace.protocol.batch import HEADER_SIZE, read_header
+from headrace.protocol.error_codes import ErrorCode
+from headrace.server.group_commit import GroupCommit
+from headrace.server.log_errors import NotEnoughReplicasError
+from headrace.server.waiters import ANY_SIZE, Watched
+
+if TYPE_CHECKING:
+    from headrace.server.waiters import Acknowledgements
+
+ACKS_ALL: Final = -1
+# Written by coordinators only; what a client puts there could not be read back.
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
+ANY_EPOCH: Final = -1  # a client that does not say which leader it means
+
+
+class Partition:
+    """`acks` is in the order of appends. A retry waits at the end of it, longer than it must and never too short."""
+
+    __slots__ = (
+        "_flush_messages",
+        "_flushes",
+        "_in_sync",
+        "_min_insync_replicas",
+        "_replicas",
+        "acks",
+        "flushes_every_append",
+        "index",
+        "is_internal",
+        "is_leader",
+        "leader_epoch",
+        "log",
+        "min_insync_replicas",
+        "topic",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(self, topic: str, topic_id: bytes, index: int, log: Log, flushes: GroupCommit) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.is_internal = topic in INTERNAL_TOPICS
+        self._flushes = flushes
+        self.is_leader = False
+        self.leader_epoch = -1
+        self._in_sync = 0
+        self._replicas = 1
+        self._min_insync_replicas = 1  # as the topic says
+        self.min_insync_replicas = 1  # as it counts: no more than there are replicas
+        self._set_flushing(log.config)
+        self.watchers: dict[Watched, None] = {}
+        self.acks: deque[tuple[int, Acknowledgements, int]] = deque()
+
+    def __repr__(self) -> str:
+        return f"[{self.topic}-{self.index} epoch {self.leader_epoch}]"
+
+    # Role and configuration
+
+    def lead(self, *, leader_epoch: int, in_sync: int, replicas: int) -> None:
+        """This node leads the partition in this epoch, with so many replicas in sync."""
+        is_new = not self.is_leader or leader_epoch != self.leader_epoch
+        self.is_leader = True
+        self.leader_epoch = leader_epoch
+        self._in_sync = in_sync
+        self._replicas = replicas
+        self.min_insync_replicas = min(self._min_insync_replicas, replicas)
+        if is_new:
+            self.log.assign_epoch(leader_epoch)
+            self._tell_watchers(ANY_SIZE)
+        self._begin_flushing()
+        self._advance_high_watermark()
+
+    def follow(self, *, leader_epoch: int) -> None:
+        """Another node leads it, or nobody does. Those who wait must ask there."""
+        self.is_leader = False
+        self.leader_epoch = leader_epoch
+        self.release(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def release(self, code: ErrorCode) -> None:
+        """Whoever waits here gets this answer: the partition moves, or goes."""
+        waiting, self.acks = self.acks, deque()
+        for _, acknowledgements, slot in waiting:
+            acknowledgements.settle(slot, code)
+        self._tell_watchers(ANY_SIZE)
+
+    def configure(self, config: LogConfig, *, min_insync_replicas: int) -> None:
+        if config != self.log.config:
+            self.log.update_config(config)
+        self._set_flushing(config)
+        self._min_insync_replicas = min_insync_replicas
+        self.min_insync_replicas = min(min_insync_replicas, self._replicas)
+        if self.is_leader:
+            self._begin_flushing()
+            self._advance_high_watermark()
+
+    def _set_flushing(self, config: LogConfig) -> None:
+        # 0: syncing is left to the operating system, as Kafka does by default.
+        self._flush_messages = 0 if config.flush_messages == UNLIMITED else config.flush_messages
+        self.flushes_every_append = self._flush_messages == 1
+
+    def _begin_flushing(self) -> None:
+        if self._flush_messages and self.log.failure is None:
+            self._flush_if_due()
+
+    def check_epoch(self, leader_epoch: int) -> ErrorCode:
+        """Does the client know the same leader?"""
+        if leader_epoch == self.leader_epoch or leader_epoch == ANY_EPOCH:
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if leader_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    # Writing
+
+    def append(self, records: bytearray | memoryview, *, acks: int, now_ms: int) -> AppendResult:
+        """A client's batch. Raises one of LOG_ERRORS; then nothing was written."""
+        if acks == ACKS_ALL and self._in_sync < self.min_insync_replicas:
+            raise NotEnoughReplicasError(
+                f"{self._in_sync} replicas are in sync, min.insync.replicas is {self.min_insync_replicas}"
+            )
+        result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        if self._flush_messages:
+            self._flush_if_due()
+        self._advance_high_watermark(len(records))
+        return result
+
+    def must_wait(self, acks: int) -> bool:
+        """Does an acknowledgement wait for the high watermark? One that promises a sync does in any case."""
+        return acks == ACKS_ALL or self.flushes_every_append
+
+    def _advance_high_watermark(self, size_bytes: int = ANY_SIZE) -> None:
+        """As far as it may go now; `size_bytes` is about what readers get by that."""
+        log = self.log
+        offset = log.flushed_offset if self.flushes_every_append else log.log_end_offset
+        if offset > log.high_watermark:
+            log.raise_high_watermark(offset)
+            if self.acks:
+                self._acknowledge()
+            if self.watchers:
+                self._tell_watchers(size_bytes)
+
+    def _acknowledge(self) -> None:
+        acks, high_watermark = self.acks, self.log.high_watermark
+        while acks and acks[0][0] < high_watermark:
+            _, acknowledgements, slot = acks.popleft()
+            acknowledgements.settle(slot, ErrorCode.NONE)
+
+    def _flush_if_due(self) -> None:
+        log = self.log
+        if log.log_end_offset - log.flushed_offset >= self._flush_messages:
+            self._flushes.add(self)
+
+    def flush_ended(self) -> None:
+        """A sync for this partition was tried."""
+        if self.log.failure is not None:
+            self.release(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif self.is_leader:
+            self._advance_high_watermark()
+
+    def _tell_watchers(self, size_bytes: int) -> None:
+        for watched in list(self.watchers):
+            watched.tell(size_bytes)
+
+    # Reading
+
+    def end_offset(self, *, committed: bool) -> int:
+        """How far a consumer reads."""
+        return self.log.last_stable_offset if committed else self.log.high_watermark
+
+    def aborted_within(self, records: LogSlice, fetch_offset: int, end_offset: int) -> list[AbortedTxn]:
+        """What a reader of committed data must skip in `records`, which end before `end_offset`."""
+        if records.file is None:
+            return []
+        segments = self.log.segments
+        first_offset = read_header(records.file.read(records.position, HEADER_SIZE)).base_offset
+        # The slice lies in one segment: what was aborted behind it can wait for the next fetch.
+        segment_end = segments.end_offset_of(segments.index_of(first_offset), self.log.log_end_offset)
+        return self.log.aborted_transactions(fetch_offset, min(end_offset, segment_end))
+
+    # Deleting
+
+    def advance_log_start(self, offset: int) -> int:
+        """Delete the records before `offset` (-1: before the high watermark); the new log start. Raises LOG_ERRORS."""
+        log = self.log
+        to_offset = log.high_watermark if offset == -1 else offset
+        if to_offset < 0:
+            raise OffsetOutOfRangeError(
+                offset, log_start_offset=log.log_start_offset, log_end_offset=log.log_end_offset
+            )
+        log.advance_log_start(to_offset)
+        self.log_start_moved()
+        return log.log_start_offset
+
+    def log_start_moved(self) -> None:
+        """By deletion or retention: sessions tell their consumers."""
+        self._tell_watchers(0)

@@ -1,0 +1,194 @@
+"""All partitions that this node has a replica of, as the newest image says.
+
+`apply` makes what is here equal to what the image says: it opens and creates logs, deletes those of deleted topics,
+tells partitions who leads them, and hands them changed configs. It looks only at what changed, which `is` tells: images
+share all that the records between them did not touch.
+
+A log that cannot be opened does not stop the others: its partition is offline, and clients hear KAFKA_STORAGE_ERROR.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Final, Protocol
+
+from headrace.cluster.image import CLUSTER_DEFAULT, EMPTY_IMAGE, ConfigKind, ConfigResource, Image, Topic
+from headrace.cluster.image import Partition as PartitionState
+from headrace.log.checkpoints import TopicPartition
+from headrace.log.config import LogConfig
+from headrace.log.errors import LogError
+from headrace.log.log import Log
+from headrace.protocol.error_codes import ErrorCode
+from headrace.server.clock import Clock
+from headrace.server.group_commit import GroupCommit
+from headrace.server.log_configs import TopicDefaults, TopicSettings
+from headrace.server.partition import Partition
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Logs(Protocol):
+    """The logs of a data directory."""
+
+    def open(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
+        """The log that is there, or a new one. Raises LogError."""
+
+    def delete(self, partition: TopicPartition) -> None: ...
+
+
+class Partitions:
+    """Iterates over all replicas of this node. `leader` finds those that it leads, by name or by id of the topic."""
+
+    __slots__ = (
+        "_by_place",
+        "_defaults",
+        "_flushes",
+        "_image",
+        "_led",
+        "_logs",
+        "_offline",
+        "_static",
+        "clock",
+        "node_id",
+    )
+
+    def __init__(
+        self, node_id: int, logs: Logs, flushes: GroupCommit, clock: Clock, static: Mapping[str, str] | None = None
+    ) -> None:
+        self.node_id = node_id
+        self.clock = clock
+        self._logs = logs
+        self._flushes = flushes
+        self._static = static or {}  # broker configs as the operator gave them
+        self._image = EMPTY_IMAGE
+        self._defaults = TopicDefaults(EMPTY_IMAGE, node_id, self._static)
+        self._by_place: dict[tuple[bytes, int], Partition] = {}
+        self._led: dict[tuple[str | bytes, int], Partition] = {}  # by name and by id
+        self._offline: set[tuple[bytes, int]] = set()
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._by_place.values())
+
+    def __len__(self) -> int:
+        return len(self._by_place)
+
+    def leader(self, topic: str | bytes, index: int) -> Partition | ErrorCode:
+        """The partition if this node leads it, else what to tell the client. A topic is a name or an id."""
+        return self._led.get((topic, index)) or self._why_not(topic, index)
+
+    def leader_by_id(self, topic_id: bytes, index: int) -> Partition | ErrorCode:
+        return self.leader(topic_id, index)
+
+    def replica(self, topic_id: bytes, index: int) -> Partition | None:
+        """The partition, whoever leads it."""
+        return self._by_place.get((topic_id, index))
+
+    def _why_not(self, topic: str | bytes, index: int) -> ErrorCode:
+        topic_id = self._image.topic_ids.get(topic) if isinstance(topic, str) else topic
+        found = None if topic_id is None else self._image.topics.get(topic_id)
+        if found is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(topic, str) else ErrorCode.UNKNOWN_TOPIC_ID
+        if index not in found.partitions:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if (found.topic_id, index) in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    # Following the image
+
+    def apply(self, old: Image, new: Image) -> None:
+        """What the node has becomes what `new` says; it was what `old` says."""
+        self._image = new
+        if new.configs is not old.configs and self._broker_configs_differ(old, new):
+            self._defaults = TopicDefaults(new, self.node_id, self._static)
+            self._configure(new, new.topics)
+        elif new.configs is not old.configs:
+            self._configure(new, self._topics_with_other_configs(old, new))
+        if new.topics is not old.topics:
+            for topic_id, topic in old.topics.items():
+                if topic_id not in new.topics:
+                    self._remove(topic, topic.partitions)
+            for topic_id, topic in new.topics.items():
+                before = old.topics.get(topic_id)
+                if before is not topic:
+                    self._update(new, before, topic)
+
+    def _broker_configs_differ(self, old: Image, new: Image) -> bool:
+        node = ConfigResource(ConfigKind.BROKER, str(self.node_id))
+        return any(old.configs.get(each) is not new.configs.get(each) for each in (node, CLUSTER_DEFAULT))
+
+    def _topics_with_other_configs(self, old: Image, new: Image) -> list[bytes]:
+        changed = [
+            resource.name
+            for resource in {**old.configs, **new.configs}
+            if resource.kind == ConfigKind.TOPIC and old.configs.get(resource) is not new.configs.get(resource)
+        ]
+        return [new.topic_ids[name] for name in changed if name in new.topic_ids]
+
+    def _configure(self, image: Image, topic_ids: "Mapping[bytes, Topic] | list[bytes]") -> None:
+        for topic_id in topic_ids:
+            topic = image.topics[topic_id]
+            settings = self._settings_of(image, topic)
+            for index in topic.partitions:
+                partition = self._by_place.get((topic_id, index))
+                if partition is not None:
+                    partition.configure(settings.log, min_insync_replicas=settings.min_insync_replicas)
+
+    def _settings_of(self, image: Image, topic: Topic) -> TopicSettings:
+        return self._defaults.settings_of(image.config(ConfigResource(ConfigKind.TOPIC, topic.name)))
+
+    def _update(self, image: Image, before: Topic | None, topic: Topic) -> None:
+        settings = None
+        known = before.partitions if before is not None else {}
+        for index, state in topic.partitions.items():
+            if known.get(index) is state:
+                continue
+            place = (topic.topic_id, index)
+            if self.node_id not in state.replicas:
+                self._remove(topic, (index,))
+                continue
+            if place not in self._by_place:
+                settings = settings or self._settings_of(image, topic)
+                if not self._open(topic, index, settings):
+                    continue
+            self._set_role(self._by_place[place], state)
+
+    def _open(self, topic: Topic, index: int, settings: TopicSettings) -> bool:
+        place = (topic.topic_id, index)
+        try:
+            log = self._logs.open(
+                TopicPartition(topic.name, index), topic.topic_id, settings.log, now_ms=self.clock.now_ms()
+            )
+        except LogError as error:
+            self._offline.add(place)
+            _LOG.error("[%s-%d] is offline: %s", topic.name, index, error)
+            return False
+        self._offline.discard(place)
+        partition = self._by_place[place] = Partition(topic.name, topic.topic_id, index, log, self._flushes)
+        partition.configure(settings.log, min_insync_replicas=settings.min_insync_replicas)
+        return True
+
+    def _set_role(self, partition: Partition, state: PartitionState) -> None:
+        keys: tuple[tuple[str | bytes, int], ...] = (
+            (partition.topic, partition.index),
+            (partition.topic_id, partition.index),
+        )
+        if state.leader == self.node_id:
+            for key in keys:
+                self._led[key] = partition
+            partition.lead(leader_epoch=state.leader_epoch, in_sync=len(state.isr), replicas=len(state.replicas))
+        else:
+            for key in keys:
+                self._led.pop(key, None)
+            partition.follow(leader_epoch=state.leader_epoch)
+
+    def _remove(self, topic: Topic, indexes: "Mapping[int, PartitionState] | tuple[int, ...]") -> None:
+        """The topic was deleted, or moved away from this node."""
+        for index in indexes:
+            self._offline.discard((topic.topic_id, index))
+            partition = self._by_place.pop((topic.topic_id, index), None)
+            if partition is not None:
+                for key in ((topic.name, index), (topic.topic_id, index)):
+                    self._led.pop(key, None)
+                self._logs.delete(TopicPartition(topic.name, index))
+                partition.is_leader = False
+                partition.release(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
