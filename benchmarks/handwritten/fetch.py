@@ -1,9 +1,11 @@
-"""Fetch, version 16. Tagged fields, which only replicas of the metadata quorum and moved leaders have, are skipped.
+"""Fetch, version 16. What is tagged is rare, so it is one value that is mostly None: the tags by their number.
 
 request   (max wait, min bytes, max bytes, isolation, session id, session epoch, [(topic id, [(partition, leader epoch,
-          offset, fetched epoch, log start, max bytes)])], [(forgotten topic id, [partition])], rack)
+          offset, fetched epoch, log start, max bytes)])], [(forgotten topic id, [partition])], rack,
+          {0: cluster id, 1: (replica id, replica epoch)})
 response  (throttle time, error, session id, [(topic id, [(index, error, high watermark, last stable, log start,
-          [(producer id, first offset)] or None, preferred replica, records)])])
+          [(producer id, first offset)] or None, preferred replica, records, {0: (diverging epoch, end offset),
+          1: (leader, leader epoch), 2: (snapshot end offset, epoch)})])], {0: [(node id, host, port, rack)]})
 """
 
 from struct import Struct
@@ -36,6 +38,8 @@ _EMPTY: Final = Struct(">ihqqqBiBB")
 _FIXED: Final = Struct(">ihqqq")
 _REPLICA: Final = Struct(">iB")
 _ABORTED: Final = Struct(">qqB")
+_PARTITION_TAGS: Final = (Struct(">iq"), Struct(">ii"), Struct(">qi"))
+_REPLICA_STATE: Final = Struct(">iq")
 
 
 def decode_request(buffer: bytes, _view: memoryview, p: int, end: int) -> tuple[Any, ...]:
@@ -76,14 +80,18 @@ def decode_request(buffer: bytes, _view: memoryview, p: int, end: int) -> tuple[
     rack, p = read_text(buffer, p, end)
     if rack is None or p >= end:
         raise MalformedError("rack")
-    p = skip_tags(buffer, p, end) if buffer[p] else p + 1
+    tagged = None
+    if buffer[p]:
+        tagged, p = _decode_tags(buffer, p, end, (_decode_cluster, _decode_replica_state))
+    else:
+        p += 1
     if p != end:
         raise MalformedError("left over")
-    return header, (*fixed, topics, forgotten, rack)
+    return header, (*fixed, topics, forgotten, rack, tagged)
 
 
 def encode_request(header: tuple[Any, ...], body: tuple[Any, ...]) -> list[Any]:
-    *fixed, topics, forgotten, rack = body
+    *fixed, topics, forgotten, rack, tagged = body
     parts = [request_header(header) + _REQUEST.pack(*fixed) + uvarint(len(topics) + 1)]
     add = parts.append
     for topic_id, partitions in topics:
@@ -94,7 +102,17 @@ def encode_request(header: tuple[Any, ...], body: tuple[Any, ...]) -> list[Any]:
     add(uvarint(len(forgotten) + 1))
     for topic_id, numbers in forgotten:
         add(topic_id + int32s(numbers) + b"\0")
-    add(text(rack) + b"\0")
+    add(text(rack))
+    if tagged:
+        cluster_id, replica_state = tagged.get(0), tagged.get(1)
+        add(
+            _encode_tags(
+                None if cluster_id is None else text(cluster_id),
+                None if replica_state is None else _REPLICA_STATE.pack(*replica_state) + b"\0",
+            )
+        )
+    else:
+        add(b"\0")
     return parts
 
 
@@ -137,14 +155,82 @@ def decode_response(buffer: bytes, view: memoryview, p: int, end: int) -> tuple[
                 records = None
             if q >= end:
                 raise MalformedError("cut")
-            p = skip_tags(buffer, q, end) if buffer[q] else q + 1
-            partitions.append((index, error, high_watermark, last_stable, log_start, aborted, replica, records))
+            tagged = None
+            if buffer[q]:
+                tagged, p = _decode_tags(buffer, q, end, _DECODE_PARTITION_TAGS)
+            else:
+                p = q + 1
+            partitions.append((index, error, high_watermark, last_stable, log_start, aborted, replica, records, tagged))
         p = skip_tags(buffer, p, end)
         topics.append((topic_id, partitions))
-    p = skip_tags(buffer, p, end)
+    tagged, p = _decode_tags(buffer, p, end, (_decode_endpoints,))
     if p != end:
         raise MalformedError("left over")
-    return correlation_id, (throttle_time_ms, error_code, session_id, topics)
+    return correlation_id, (throttle_time_ms, error_code, session_id, topics, tagged)
+
+
+def _decode_tags(buffer: bytes, p: int, end: int, decoders: tuple[Any, ...]) -> tuple[dict[int, Any] | None, int]:
+    """The values of the known tags, by number; the others are skipped."""
+    count, p = read_uvarint(buffer, p, end)
+    values = {}
+    last = -1
+    for _ in range(count):
+        tag, p = read_uvarint(buffer, p, end)
+        size, p = read_uvarint(buffer, p, end)
+        if tag <= last or size > end - p:
+            raise MalformedError("tag")
+        last = tag
+        q = p + size
+        if tag < len(decoders):
+            values[tag], p = decoders[tag](buffer, p, q)
+            if p != q:
+                raise MalformedError("tag size")
+        p = q
+    return values or None, p
+
+
+def _encode_tags(*values: bytes | None) -> bytes:
+    """Known tags, numbered from 0, without those that are None."""
+    there = [(tag, value) for tag, value in enumerate(values) if value is not None]
+    return uvarint(len(there)) + b"".join(uvarint(tag) + uvarint(len(value)) + value for tag, value in there)
+
+
+def _row_decoder(shape: Struct) -> Any:
+    def decode(buffer: bytes, p: int, end: int) -> tuple[tuple[Any, ...], int]:
+        if end - p <= shape.size:
+            raise MalformedError("cut")
+        return shape.unpack_from(buffer, p), skip_tags(buffer, p + shape.size, end)
+
+    return decode
+
+
+_DECODE_PARTITION_TAGS: Final = tuple(_row_decoder(shape) for shape in _PARTITION_TAGS)
+_decode_replica_state: Final = _row_decoder(_REPLICA_STATE)
+_decode_cluster: Final = read_text
+
+
+def _decode_endpoints(buffer: bytes, p: int, end: int) -> tuple[list[Any], int]:
+    count, p = read_count(buffer, p, end)
+    endpoints = []
+    for _ in range(count):
+        if end - p < 11:
+            raise MalformedError("cut")
+        (node_id,) = INT32.unpack_from(buffer, p)
+        host, p = read_text(buffer, p + 4, end)
+        if host is None or end - p < 6:
+            raise MalformedError("host")
+        (port,) = INT32.unpack_from(buffer, p)
+        rack, p = read_text(buffer, p + 4, end)
+        p = skip_tags(buffer, p, end)
+        endpoints.append((node_id, host, port, rack))
+    return endpoints, p
+
+
+def _encode_endpoints(endpoints: list[Any]) -> bytes:
+    rows = [
+        INT32.pack(node) + text(host) + INT32.pack(port) + text(rack) + b"\0" for node, host, port, rack in endpoints
+    ]
+    return uvarint(len(rows) + 1) + b"".join(rows)
 
 
 def _decode_aborted(buffer: bytes, p: int, end: int) -> tuple[list[Any], int]:
@@ -160,20 +246,23 @@ def _decode_aborted(buffer: bytes, p: int, end: int) -> tuple[list[Any], int]:
 
 
 def encode_response(correlation_id: int, body: tuple[Any, ...]) -> list[Any]:
-    throttle_time_ms, error_code, session_id, topics = body
+    throttle_time_ms, error_code, session_id, topics, endpoints = body
     head = _RESPONSE.pack(throttle_time_ms, error_code, session_id)
     parts = [response_header(correlation_id) + head + uvarint(len(topics) + 1)]
     add = parts.append
     for topic_id, partitions in topics:
         add(topic_id + uvarint(len(partitions) + 1))
-        for index, error, high_watermark, last_stable, log_start, aborted, replica, records in partitions:
-            if aborted:
-                add(_FIXED.pack(index, error, high_watermark, last_stable, log_start) + uvarint(len(aborted) + 1))
-                for producer_id, first_offset in aborted:
+        for index, error, high_watermark, last_stable, log_start, aborted, replica, records, tagged in partitions:
+            if aborted or tagged:
+                add(_FIXED.pack(index, error, high_watermark, last_stable, log_start))
+                add(b"\0" if aborted is None else uvarint(len(aborted) + 1))
+                for producer_id, first_offset in aborted or ():
                     add(_ABORTED.pack(producer_id, first_offset, 0))
                 add(INT32.pack(replica) + uvarint(0 if records is None else len(records) + 1))
                 add(records or b"")
-                add(b"\0")
+                values = (tagged or {}).get
+                rows = [(shape, values(tag)) for tag, shape in enumerate(_PARTITION_TAGS)]
+                add(_encode_tags(*(None if row is None else shape.pack(*row) + b"\0" for shape, row in rows)))
                 continue
             n = 0 if aborted is None else 1
             if records:
@@ -185,5 +274,5 @@ def encode_response(correlation_id: int, body: tuple[Any, ...]) -> list[Any]:
                 m = 0 if records is None else 1
                 add(_EMPTY.pack(index, error, high_watermark, last_stable, log_start, n, replica, m, 0))
         add(b"\0")
-    add(b"\0")
+    add(_encode_tags(_encode_endpoints(endpoints[0])) if endpoints else b"\0")
     return parts

@@ -186,7 +186,7 @@ def test_an_unknown_tag_cannot_take_the_number_of_a_known_one() -> None:
 
 
 def test_a_tagged_nullable_struct_carries_its_marker() -> None:
-    """As Apache Kafka 4.3.1 writes it: tag 0 of 7 bytes, of which the first says that the struct is there; or of one."""
+    """As Apache Kafka 4.3.1 writes it: tag 0 of 7 bytes, of which the first says that the struct is there."""
     definition = message_named("ConsumerGroupMemberMetadataValue")
     values = {
         "client_id": "c",
