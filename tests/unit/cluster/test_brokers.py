@@ -139,6 +139,17 @@ def test_after_a_crash_of_the_only_broker_its_partitions_recover() -> None:
     assert brief(cluster.partition("orders")) == "1@2 isr=1 recovering"
 
 
+def test_the_epoch_of_a_new_incarnation_is_where_its_record_stands_behind_the_clearing_up() -> None:
+    cluster = Cluster(1, 2)
+    cluster.create_topic("orders", [1, 2], [1, 2])
+    cluster.now_ms += SESSION_TIMEOUT_MS + 1
+    before = len(cluster.log)
+    answer = cluster.register(1)
+    assert len(cluster.log) == before + 3  # two partitions change hands first
+    assert answer.broker_epoch == len(cluster.log) - 1
+    assert not cluster.heartbeat(1, current_metadata_offset=answer.broker_epoch - 1).is_caught_up
+
+
 def test_a_controller_does_not_keep_its_own_broker_waiting_after_a_crash() -> None:
     cluster = Cluster(CONTROLLER_ID, 1)
     cluster.create_topic("orders", [CONTROLLER_ID])

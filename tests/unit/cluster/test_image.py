@@ -138,6 +138,21 @@ def test_a_name_can_be_used_again_by_another_topic_in_the_same_batch() -> None:
     assert list(image.topics[USERS].partitions) == [0]
 
 
+def test_what_was_deleted_leaves_nothing_behind_for_a_successor_in_the_same_batch() -> None:
+    image = image_of(
+        TopicRecord("orders", ORDERS),
+        created(),
+        created(index=1),
+        ConfigRecord(2, "orders", "retention.ms", "1"),
+        RemoveTopicRecord(ORDERS),
+        TopicRecord("orders", ORDERS),
+        created(),
+        ConfigRecord(2, "orders", "segment.ms", "2"),
+    )
+    assert list(image.topics[ORDERS].partitions) == [0]
+    assert image.config(ConfigResource(2, "orders")) == {"segment.ms": "2"}
+
+
 def test_a_resource_exists_as_long_as_it_has_a_config() -> None:
     resource = ConfigResource(2, "orders")
     image = image_of(ConfigRecord(2, "orders", "a", "1"), ConfigRecord(2, "orders", "b", "2"))
