@@ -11,7 +11,7 @@ from headrace.log.inspect import read_file
 from headrace.log.inspect.rows import AbortedRow, OffsetEntryRow, ProducerRow, TimeEntryRow
 from headrace.protocol.compression import Codec
 from headrace.protocol.records import Record
-from tests.support.kafka_tools import KafkaToolError, KafkaTools, complaints
+from tests.support.kafka_tools import KafkaToolError, KafkaTools, complaints, sections
 from tests.support.our_logs import FS, write_compressed, write_plain, write_transactions
 
 pytestmark = pytest.mark.kafka
@@ -49,9 +49,8 @@ class Judged:
 
     def sections(self, name: str, suffix: str) -> dict[Path, str]:
         """The part of the dump about each file of one kind, by file."""
-        parts = re.split(r"^Dumping (.*)$", self.dump, flags=re.MULTILINE)
-        found = {Path(path): text for path, text in zip(parts[1::2], parts[2::2], strict=True)}
-        return {path: text for path, text in found.items() if path.parent.name == f"{name}-0" and path.suffix == suffix}
+        found = sections(self.dump).items()
+        return {path: text for path, text in found if path.parent.name == f"{name}-0" and path.suffix == suffix}
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +109,8 @@ def test_kafka_reads_the_index_entries_that_we_read(judged: Judged, name: str) -
 
 
 def test_kafka_reads_the_aborted_transactions(judged: Judged) -> None:
-    sections = judged.sections("ledger", ".txnindex")
     printed = []
-    for path, text in sections.items():
+    for path, text in judged.sections("ledger", ".txnindex").items():
         rows = [AbortedRow(*map(int, numbers)) for numbers in _ABORTED.findall(text)]
         assert rows == list(read_file(FS, str(path)))
         printed += rows
@@ -122,9 +120,9 @@ def test_kafka_reads_the_aborted_transactions(judged: Judged) -> None:
 
 def test_kafka_reads_the_producers_of_each_snapshot(judged: Judged) -> None:
     for name in ("plain", "ledger"):
-        sections = judged.sections(name, ".snapshot")
-        assert len(sections) > 1
-        for path, text in sections.items():
+        snapshots = judged.sections(name, ".snapshot")
+        assert len(snapshots) > 1
+        for path, text in snapshots.items():
             printed = _PRODUCER.findall(text)
             rows = [row for row in read_file(FS, str(path)) if isinstance(row, ProducerRow)]
             assert printed == [_as_printed(row) for row in rows]

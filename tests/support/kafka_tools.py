@@ -125,6 +125,12 @@ def _run(command: Sequence[str], *, timeout_seconds: float) -> subprocess.Comple
     return done
 
 
+def sections(dump: str) -> dict[Path, str]:
+    """What a dump of many files says about each of them."""
+    parts = re.split(r"^Dumping (.*)$", dump, flags=re.MULTILINE)
+    return {Path(path): text for path, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
 def complaints(dump: str) -> list[str]:
     """The lines in which the dump tool says that something is wrong.
 
