@@ -21,6 +21,7 @@ from headrace.log.inspect.rows import (
     ProducerRow,
     TimeEntryRow,
 )
+from headrace.log.names import LOG, OFFSET_INDEX
 from headrace.log.snapshots import unpack_snapshot
 from headrace.protocol.batch import HEADER_SIZE, read_header
 
@@ -55,12 +56,10 @@ def read_offset_index(fs: FileSystem, path: str) -> Iterator[OffsetEntryRow | Pr
 
 
 def _segment_of(fs: FileSystem, path: str) -> File | None:
-    """The segment that an index belongs to. The index of a replaced segment (`.index.deleted`) has none: by now its
-    name belongs to another one."""
-    segment_path = path.removesuffix(".index") + ".log"
-    if not path.endswith(".index") or not fs.exists(segment_path):
-        return None
-    return fs.open(segment_path, read_only=True)
+    """The segment beside an index, if there is one. The index of a replaced segment (`.index.deleted`) has none: the
+    segment of that base offset is another one by now."""
+    segment_path = path.removesuffix(OFFSET_INDEX) + LOG
+    return fs.open(segment_path, read_only=True) if fs.exists(segment_path) else None
 
 
 def _check_target(segment: File, path: str, entry: OffsetEntryRow, position: int) -> None:
