@@ -107,12 +107,14 @@ class Module:
         self.tag_functions: dict[tuple[str, Layout, str], str] = {}
         self.functions: list[str] = []
 
+    def import_from(self, source: str, *names: str) -> None:
+        self.imports.setdefault(source, set()).update(names)
+
     def use(self, *names: str) -> None:
-        """Names of headrace.protocol.primitives."""
-        self.imports.setdefault("headrace.protocol.primitives", set()).update(names)
+        self.import_from("headrace.protocol.primitives", *names)
 
     def use_type(self, *names: str) -> None:
-        self.imports.setdefault("headrace.protocol.types", set()).update(names)
+        self.import_from("headrace.protocol.types", *names)
 
     def read(self, codes: str) -> str:
         return self._compiled("read", codes, "unpack_from")
@@ -125,7 +127,7 @@ class Module:
 
     def _compiled(self, verb: str, codes: str, method: str) -> str:
         name = f"{verb}_{codes.replace('?', 't')}"
-        self.imports.setdefault("struct", set()).add("Struct")
+        self.import_from("struct", "Struct")
         self.constants[name] = f'Struct(">{codes}").{method}'
         return name
 

@@ -205,7 +205,7 @@ def emit_tag_reader(module: Module, place: Place) -> str:
     module.tag_functions[key] = name
     module.use("read_tag", "uvarint_rest", "not_at_end")
     module.use_type("Buffer", "UnknownTags")
-    module.imports.setdefault("typing", set()).add("Any")
+    module.import_from("typing", "Any")
 
     path = place.path or layout.struct.name
     function = Reading(module, "stop")

@@ -15,8 +15,8 @@ def emit_encoder(module: Module, message: Message, layout: Layout, versions: tup
     """Add the encoder of one layout to the module; its name."""
     name = f"_encode_{message.table}_{versions[0]}"
     module.use_type("Part")
-    module.imports.setdefault("headrace.protocol.blame", set()).update(("UNENCODABLE", "blame"))
-    function = _Function(module, describe_versions(versions))
+    module.import_from("headrace.protocol.blame", "UNENCODABLE", "blame")
+    function = Writing(module, describe_versions(versions))
     place = Place(layout, "", Names())
     function.unpack(place, "message")
     function.struct(place)
@@ -32,7 +32,9 @@ def emit_encoder(module: Module, message: Message, layout: Layout, versions: tup
     return name
 
 
-class _Function:
+class Writing:
+    """One function under construction: `parts` is what it returns, `n` the length or count of what is written next."""
+
     def __init__(self, module: Module, versions: str) -> None:
         self.module = module
         self.versions = versions
@@ -81,8 +83,16 @@ class _Function:
         """Write segment by segment; the constant end of a row joins records that are empty."""
         for index, segment in enumerate(planned):
             tail = planned[index + 1] if index + 2 == len(planned) else None
-            if segment.place and segment.body and segment.body.field.type == "records" and tail and tail.is_constant:
-                self.records(segment.place, segment.body, segment.values, tail.values)
+            body = segment.body
+            if (
+                segment.place
+                and body
+                and tail
+                and body.field.type == "records"
+                and body.is_nullable
+                and tail.is_constant
+            ):
+                self.records(segment.place, body, segment.values, tail.values)
                 return
             self.segment(segment)
 
@@ -151,30 +161,27 @@ class _Function:
 
     # --- runs of fixed fields
 
-    def pack(self, values: list[Value], code: str = "", last: str = "") -> str:
-        """The expression that packs a run, with one more value at its end."""
-        codes = "".join(value.code for value in values) + code
-        if set(codes) == {"x"}:
-            return _bytes("0", len(codes))
-        return f"{self.module.write(codes)}({', '.join(_arguments(values, last))})"
-
     def add(self, values: list[Value], code: str = "", last: str = "", then: str = "") -> None:
-        """Add a packed run, and what may stand right behind it."""
+        """Add a packed run with one more value at its end, and what may stand right behind it."""
         codes = "".join(value.code for value in values) + code
         if not codes:
             self.code(f"parts.append({then})")
         elif set(codes) == {"x"}:
-            self.code(f"parts.append({self.pack(values, code)})")
+            self.code(f"parts.append({_bytes('0', len(codes))})")
         else:
+            arguments = [value.local for value in values if value.local] + ([last] if last else [])
             end = f") + {then})" if then else "))"
-            self.code.call(f"parts.append({self.module.write(codes)}(", _arguments(values, last), end)
+            self.code.call(f"parts.append({self.module.write(codes)}(", arguments, end)
 
     def add_counted(self, slot: Slot, values: list[Value], path: str) -> None:
         """Add a run followed by the length or count `n`."""
-        if not slot.is_compact:
+        if slot.is_compact:
+            is_text = slot.field.type == "string" and not slot.field.is_array
+            self.add_compact(values, path, is_text=is_text)
+        else:
             self.add(values, slot.head, "n")
-            return
-        is_text = slot.field.type == "string" and not slot.field.is_array
+
+    def add_compact(self, values: list[Value], path: str, *, is_text: bool) -> None:
         self.module.use("text_length" if is_text else "uvarint")
         long = f'text_length(n, "{path}")' if is_text else "uvarint(n + 1)"
         if not values:
@@ -239,22 +246,19 @@ class _Function:
             self.present(place, slot, values)
             self.add(tail)
         with self.code.block("else:"):
-            path = place.path_of(slot.field)
-            byte = Value("B", 1, f"{local} is not None", path) if slot.is_nullable else Value("B", 1, "1", path)
-            self.add([*values, byte, *tail])
+            length = Value("B", 1, f"{local} is not None", place.path_of(slot.field))  # 0 for null, 1 for empty
+            self.add([*values, length, *tail])
 
     def items(self, place: Place, slot: Slot) -> None:
         local, path = place.local(slot.field), place.path_of(slot.field)
         if slot.row is None:
             with self.code.block(f"for text in {local}:"):
                 self.code("body = text.encode()", "n = len(body)")
-                self.module.use("ONE_BYTE", "text_length")
-                head = (
-                    f'ONE_BYTE[n + 1] if n < 127 else text_length(n, "{path}")'
-                    if slot.is_compact
-                    else f"{self.module.write('h')}(n)"
-                )
-                self.code(f"parts.append({head})", "parts.append(body)")
+                if slot.is_compact:
+                    self.add_compact([], path, is_text=True)
+                else:
+                    self.add([], "h", "n")
+                self.code("parts.append(body)")
             return
         inside = place.inside(slot)
         names = self.targets(inside)
@@ -294,10 +298,6 @@ def _bytes(escape: str, count: int) -> str:
     return 'b"' + f"\\{escape}" * count + '"'
 
 
-def _arguments(values: list[Value], last: str) -> list[str]:
-    return [value.local for value in values if value.local] + ([last] if last else [])
-
-
 def emit_tag_writer(module: Module, place: Place, versions: str) -> str:
     """A function that encodes the tagged fields of one struct, called when at least one has a value."""
     key = ("write", place.layout, place.path)
@@ -308,8 +308,8 @@ def emit_tag_writer(module: Module, place: Place, versions: str) -> str:
     name = f"_write_{snake_case(layout.struct.name)}_tags" + (f"_{count + 1}" if count else "")
     module.tag_functions[key] = name
     module.use_type("Part", "UnknownTags")
-    module.imports.setdefault("typing", set()).add("Any")
-    function = _Function(module, versions)
+    module.import_from("typing", "Any")
+    function = Writing(module, versions)
     code = function.code
     inside = Place(layout, place.path, Names())
     unknown = inside.names.local(place.path, "unknown_tags")

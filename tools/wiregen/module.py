@@ -45,7 +45,7 @@ def _tables(module: Module, message: Message) -> list[str]:
         for version in versions:
             decoders[version], encoders[version] = decoder, encoder
     module.use_type("Decoder", "Encoder")
-    module.imports.setdefault("collections.abc", set()).add("Mapping")
+    module.import_from("collections.abc", "Mapping")
     name = message.body.name
     code = Code()
     for verb, kind, functions in (("decode", "Decoder", decoders), ("encode", "Encoder", encoders)):
@@ -74,7 +74,7 @@ def _classes(module: Module, definition: Definition) -> list[str]:
         for field in struct.fields
         if field.struct and not field.is_array and field.default != "null"
     }
-    module.imports.setdefault("typing", set()).add("NamedTuple")
+    module.import_from("typing", "NamedTuple")
     texts = []
     for struct in definition.structs():
         text = _class(module, struct)
@@ -110,7 +110,7 @@ def _hint(module: Module, field: Field) -> str:
         module.use_type(hint)
         return hint
     if field.is_array:
-        module.imports.setdefault("collections.abc", set()).add("Sequence")
+        module.import_from("collections.abc", "Sequence")
         hint = f"Sequence[{hint}]"
     return f"{hint} | None" if field.nullable != NEVER else hint
 

@@ -8,17 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from headrace.protocol.blame import UNENCODABLE, blame
-from headrace.protocol.primitives import (
-    ONE_BYTE,
-    Shapes,
-    crowded,
-    cut,
-    negative,
-    new,
-    not_at_end,
-    not_text,
-    text_length,
-)
+from headrace.protocol.primitives import Shapes, crowded, cut, negative, new, not_at_end, not_text
 from headrace.protocol.types import Buffer, Decoder, Encoder, Int32, Part
 
 read_h = Struct(">h").unpack_from

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from headrace.protocol.blame import UNENCODABLE, blame
-from headrace.protocol.primitives import ONE_BYTE, crowded, cut, new, not_at_end, not_text, text_length
+from headrace.protocol.primitives import crowded, cut, new, not_at_end, not_text
 from headrace.protocol.types import Buffer, Decoder, Encoder, Int16, Part
 
 read_h = Struct(">h").unpack_from
