@@ -132,17 +132,23 @@ def elr_safety_records(image: Image, settings: ControllerSettings) -> list[Metad
     return records
 
 
-def topic_config_rows(
-    image: Image, settings: ControllerSettings, configs: Mapping[str, str]
-) -> list[CreatableTopicConfigs]:
-    """All configs of a topic that sets these, as CreateTopics tells them."""
-    layers = _broker_layers(image, settings)
-    rows = []
-    for name in sorted(TOPIC_CONFIGS):
-        if not TOPIC_CONFIGS[name].is_internal:
-            found = resolve_topic_config(name, configs, *layers)
-            rows.append(CreatableTopicConfigs(name, found.value, config_source=found.source))
-    return rows
+class TopicConfigRows:
+    """All configs of new topics, as CreateTopics tells them; what the topics do not set is the same for all."""
+
+    def __init__(self, image: Image, settings: ControllerSettings) -> None:
+        self._layers = _broker_layers(image, settings)
+        self._defaults: list[CreatableTopicConfigs] | None = None
+
+    def of(self, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+        """The configs of a topic that sets these."""
+        if self._defaults is None:
+            names = sorted(name for name, key in TOPIC_CONFIGS.items() if not key.is_internal)
+            self._defaults = [self._row(name, {}) for name in names]
+        return [self._row(row.name, configs) if row.name in configs else row for row in self._defaults]
+
+    def _row(self, name: str, configs: Mapping[str, str]) -> CreatableTopicConfigs:
+        found = resolve_topic_config(name, configs, *self._layers)
+        return CreatableTopicConfigs(name, found.value, config_source=found.source)
 
 
 def _broker_layers(

@@ -1,7 +1,8 @@
 """Leaders come and go: what a broker's end or return means for partitions, and elections that somebody asks for.
 
-Which partitions are concerned is found by looking at all of them. That takes 1 ms for 10,000 partitions and happens
-when a broker dies, not in the path of a request; an index by broker would have to be kept right with every change.
+Which partitions are concerned is found by looking at all of them. That takes 4 ms for 10,000 partitions, where
+changing them takes 20 us for each, and happens when a broker dies, not in the path of a request; an index by broker
+would have to be kept right with every change.
 """
 
 from collections.abc import Callable, Iterator

@@ -73,17 +73,17 @@ def _next_state(
             return BrokerState.SHUTDOWN_NOW
         may_serve = not request.want_fence and _is_caught_up(broker, request)
         return BrokerState.UNFENCED if may_serve else BrokerState.FENCED
-    leads = leads_something(image, broker.broker_id)
     if state is BrokerState.UNFENCED:
         if request.want_shut_down:
-            must_wait = leads and not request.want_fence
+            must_wait = not request.want_fence and leads_something(image, broker.broker_id)
             return BrokerState.CONTROLLED_SHUTDOWN if must_wait else BrokerState.SHUTDOWN_NOW
         return BrokerState.FENCED if request.want_fence else BrokerState.UNFENCED
     shutdown_offset = sessions.shutdown_offset(broker.broker_id)
     lowest = sessions.lowest_offset(image)
     assert shutdown_offset is not None, f"broker {broker.broker_id} is {state} without a shutdown offset"
     everybody_knows = lowest is None or shutdown_offset <= lowest
-    return BrokerState.CONTROLLED_SHUTDOWN if leads or not everybody_knows else BrokerState.SHUTDOWN_NOW
+    may_go = everybody_knows and not leads_something(image, broker.broker_id)
+    return BrokerState.SHUTDOWN_NOW if may_go else BrokerState.CONTROLLED_SHUTDOWN
 
 
 def _is_caught_up(broker: Broker, request: BrokerHeartbeatRequest) -> bool:

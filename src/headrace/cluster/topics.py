@@ -5,7 +5,7 @@ from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from headrace.cluster.assignments import given_partition, placed_partitions
-from headrace.cluster.config_changes import changed_configs, topic_config_rows
+from headrace.cluster.config_changes import TopicConfigRows, changed_configs
 from headrace.cluster.decision import (
     MAX_RECORDS_PER_REQUEST,
     ControllerSettings,
@@ -81,7 +81,8 @@ class _Creation:
         self._quota = quota
         self._describable = describable
         self._times_named = Counter(wanted.name for wanted in request.topics)
-        self._names = {collision_key(name): name for name in image.topic_ids}
+        self._collisions: dict[str, str] | None = None  # made when a name needs it: it costs a look at every topic
+        self._config_rows = TopicConfigRows(image, settings)
         self._partitions_wanted = sum(map(self._partition_count, request.topics))
 
     def create(self, wanted: CreatableTopic) -> CreatableTopicResult:
@@ -101,7 +102,8 @@ class _Creation:
         partitions = self._assign(wanted)
         check_quota(self._quota, len(partitions))
         topic = Topic(wanted.name, self._chance.new_uuid(), dict(enumerate(partitions)))
-        self._names[collision_key(topic.name)] = topic.name
+        if self._collisions is not None:
+            self._collisions[collision_key(topic.name)] = topic.name
         version = self._image.metadata_version
         self.records += [
             TopicRecord(topic.name, topic.topic_id),
@@ -122,7 +124,7 @@ class _Creation:
             error_message=None,
             num_partitions=len(topic.partitions),
             replication_factor=len(topic.partitions[0].replicas),
-            configs=topic_config_rows(self._image, self._settings, configs),
+            configs=self._config_rows.of(configs),
         )
 
     def _check_request(self, wanted: CreatableTopic) -> None:
@@ -141,10 +143,18 @@ class _Creation:
             raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
         if name in self._image.topic_ids:
             raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"the topic {name!r} exists already")
-        if other := self._names.get(collision_key(name)):
+        if other := self._find_collision(name):
             raise RefusedError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} collides with {other!r}: '.' and '_' count as the same"
             )
+
+    def _find_collision(self, name: str) -> str | None:
+        if "." not in name and "_" not in name:
+            return None
+        if self._collisions is None:
+            created = (record.name for record in self.records if isinstance(record, TopicRecord))
+            self._collisions = {collision_key(each): each for each in (*self._image.topic_ids, *created)}
+        return self._collisions.get(collision_key(name))
 
     def _configs(self, wanted: CreatableTopic) -> dict[str, str]:
         configs = {}
