@@ -1,4 +1,4 @@
-"""The codecs by hand, which the benchmark measures against, are whole: they read and write the vectors of their version."""
+"""The codecs by hand that the benchmark measures against are whole: they read and write the vectors of a version."""
 
 from types import ModuleType
 from typing import Final
