@@ -1,5 +1,6 @@
 """Files become rows up to the place where they break."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,20 @@ class TestSegments:
         assert isinstance(small, BatchRow)
         assert small.crc_ok is True
         assert isinstance(record, RecordRow)
+
+    def test_memory_is_bounded_by_the_largest_batch(self, tmp_path: Path) -> None:
+        path = tmp_path / SEGMENT
+        with path.open("wb") as file:
+            for number in range(40):
+                file.write(batch(number, bytes(500_000)))
+        tracemalloc.start()
+        try:
+            count = sum(1 for _ in read_file(FS, str(path)))
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert count == 80
+        assert peak_bytes < 5_000_000
 
 
 class TestIndexes:
