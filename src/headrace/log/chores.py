@@ -37,7 +37,7 @@ class FlushPlan:
     log: Flushable
     fs: FileSystem
     end_offset: int
-    whole: tuple[Segment, ...]  # all of whose files are in the plan
+    sealed: tuple[Segment, ...]  # all of whose files are in the plan
     files: tuple[File, ...]  # logs
     idle_files: tuple[File, ...]  # logs that are read seldom: their pages may go
     paths: tuple[str, ...]  # of indexes and snapshots

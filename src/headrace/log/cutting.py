@@ -25,13 +25,13 @@ def truncate_to(log: "Log", offset: int) -> bool:
         return True
     log.refuse_if_failed()
     try:
-        doomed = log.segments.from_offset(offset)[1:]
-        log.remove_later(log.segments.take_out(doomed[::-1], for_good=True))
+        log.producer_history.drop_snapshots_after(offset)
+        log.durability.sync_names()
+        log.remove_later(log.segments.cut_off(log.segments.from_offset(offset)[1:]))
         log.active = log.segments.active
         log.aborted_of(log.active)
         end_offset = log.active.truncate(offset)
         log.active.file.sync()
-        log.producer_history.drop_snapshots_after(end_offset)
     except OSError as error:
         raise log.fail(f"its truncation to offset {offset} failed ({error})") from error
     _end_at(log, end_offset)
@@ -46,15 +46,15 @@ def truncate_fully_and_start_at(log: "Log", offset: int) -> None:
     log.refuse_if_failed()
     created_ms = log.active.created_ms
     try:
-        log.remove_later(log.segments.take_out(tuple(log.segments)[::-1], for_good=True))
         log.producer_history.drop_snapshots_after(-1)
+        log.remove_later(log.segments.cut_off(tuple(log.segments)))
         log.active = log.segments.create(offset, log.config, now_ms=created_ms)
     except OSError as error:
         raise log.fail(f"its restart at offset {offset} failed ({error})") from error
     _end_at(log, offset)
     log.log_start_offset = log.high_watermark = offset
     log.epoch_file.clear()
-    log.durability.named()
+    log.durability.created_segment()
     log.durability.restarted(offset)
 
 

@@ -1,12 +1,13 @@
-"""How far a log would survive a power cut: its recovery point, and the plans that raise it.
+"""How far a log would survive a power cut, from where recovery has to read, and the plans that raise both.
 
-The recovery point may pass a batch when the batch is synced, and with it the name of its file and all that recovery
-would not make again from the batches behind the recovery point: the indexes of sealed segments, their snapshots, the
-leader epochs. The active segment's indexes need no sync: recovery reads the whole segment with the recovery point.
+Everything below the *flushed offset* is synced: the batches, the names of their files, and the leader epochs. The
+*recovery point* is where recovery begins to read: at the first segment that is not durable with all its files. The
+active segment never is, since its indexes are in memory: recovery reads it from its beginning, however far it was
+flushed. A sealed segment is, when indexes and snapshot are synced, too.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from headrace.log.chores import Flushable, FlushPlan
 from headrace.log.epoch_file import EpochFile
@@ -23,12 +24,13 @@ class Durability:
         "_epochs",
         "_fs",
         "_is_new",
+        "_last_segment_name",
         "_name_changes",
         "_producers",
         "_segments",
         "_synced_name_changes",
         "_truncations",
-        "recovery_point",
+        "flushed_offset",
     )
 
     def __init__(
@@ -47,66 +49,102 @@ class Durability:
         self._is_new = False  # the log's own name is not safe yet
         self._name_changes = 0  # in the log's directory, and how many of them are safe
         self._synced_name_changes = 0
+        self._last_segment_name = 0  # the number of the change that named the youngest segment
         self._truncations = 0
-        self.recovery_point = 0
+        self.flushed_offset = 0
 
-    def opened(self, *, recovery_point: int, is_new: bool, has_segments: bool) -> None:
-        self.recovery_point = recovery_point
-        self._is_new = is_new
-        if not has_segments:
-            self._name_changes += 1
+    def opened(self, *, recovery_point: int, are_names_safe: bool) -> None:
+        """Names are safe in a log that was closed well. One who was killed may never have synced a directory."""
+        self.flushed_offset = recovery_point
+        self._is_new = not are_names_safe
+        if not are_names_safe:
+            self.created_segment()
         for segment in self._segments.sealed[: self._segments.index_of(recovery_point)]:
             segment.is_durable = True
 
-    def named(self) -> None:
-        """A file of the log has got a name that a crash could lose."""
+    def wrote_files(self) -> None:
+        """Index files or a snapshot have got a name that a crash could lose."""
         self._name_changes += 1
+
+    def created_segment(self) -> None:
+        self._name_changes += 1
+        self._last_segment_name = self._name_changes
+
+    def make_segment_names_safe(self) -> None:
+        """Before a new segment gets its name: a crash that kept it and lost an older one would make a hole.
+
+        The flush of a rolled segment syncs names, too, so this waits for the disk only if a roll follows too soon.
+        """
+        if self._synced_name_changes < self._last_segment_name:
+            self.sync_names()
+
+    def sync_names(self) -> None:
+        self._fs.sync_dir(self._directory)
+        self._synced_name_changes = self._name_changes
 
     def truncated(self, offset: int) -> None:
         self._truncations += 1
-        self.recovery_point = min(self.recovery_point, offset)
+        self.flushed_offset = min(self.flushed_offset, offset)
 
     def restarted(self, offset: int) -> None:
         """The log is empty, and goes on at `offset`."""
         self._truncations += 1
-        self.recovery_point = offset
+        self.flushed_offset = offset
+
+    @property
+    def recovery_point(self) -> int:
+        for segment in self._segments.sealed:
+            if not segment.is_durable:
+                return segment.base_offset
+        # Also of a closed log: whoever opens it goes on in its last segment, perhaps long before this is written anew.
+        return self._segments.active.base_offset
+
+    def is_durable(self, log_end_offset: int) -> bool:
+        is_named = self._name_changes == self._synced_name_changes
+        return self.flushed_offset >= log_end_offset and is_named and not self._epochs.is_changed
 
     def plan_sealed(self, log: Flushable) -> FlushPlan:
-        """For the segments that were rolled."""
-        sealed = self._not_durable(self._segments.sealed)
+        """For the segments that were rolled, whose pages may go."""
+        sealed = self._sealed()
         files = tuple(segment.file for segment in sealed)
-        return self._plan(log, self._segments.active.base_offset, sealed, files, idle_files=files)
+        return self._plan(log, self._segments.active.base_offset, sealed, files, self._paths(sealed), idle_files=files)
 
     def plan_all(self, log: Flushable, log_end_offset: int) -> FlushPlan | None:
         """For everything; None if it is durable already."""
         if self.is_durable(log_end_offset):
             return None
-        sealed = self._not_durable(self._segments.sealed)
+        sealed = self._sealed()
         files = tuple(segment.file for segment in (*sealed, self._segments.active))
-        return self._plan(log, log_end_offset, sealed, files)
+        return self._plan(log, log_end_offset, sealed, files, self._paths(sealed))
 
     def plan_close(self, log: Flushable, log_end_offset: int) -> FlushPlan:
-        """For everything, the active segment's indexes included, since nobody will rebuild them."""
-        segments = self._not_durable(self._segments)
-        return self._plan(log, log_end_offset, segments, tuple(segment.file for segment in segments))
+        """For everything, the active segment's indexes included: the next to open it will not rebuild them."""
+        sealed = self._sealed()
+        segments = (*sealed, self._segments.active)
+        files = tuple(segment.file for segment in segments)
+        return self._plan(log, log_end_offset, sealed, files, self._paths(segments))
 
-    def is_durable(self, log_end_offset: int) -> bool:
-        is_named = self._name_changes == self._synced_name_changes
-        return self.recovery_point >= log_end_offset and is_named and not self._epochs.is_changed
+    def _sealed(self) -> tuple[Segment, ...]:
+        return tuple(segment for segment in self._segments.sealed if not segment.is_durable)
 
-    def _not_durable(self, segments: Iterable[Segment]) -> tuple[Segment, ...]:
-        return tuple(segment for segment in segments if not segment.is_durable)
+    def _paths(self, segments: Sequence[Segment]) -> tuple[str, ...]:
+        """All that belongs to these segments but their logs: indexes, and the snapshots taken at their ends."""
+        if not segments:
+            return ()
+        paths = [segment.path(suffix) for segment in segments for suffix in SEGMENT_SUFFIXES if suffix != LOG]
+        start_offset = segments[0].base_offset
+        paths += [self._producers.path(at) for at in self._producers.snapshot_offsets if at > start_offset]
+        return tuple(paths)
 
     def _plan(
         self,
         log: Flushable,
         end_offset: int,
-        whole: tuple[Segment, ...],
+        sealed: tuple[Segment, ...],
         files: tuple[File, ...],
+        paths: tuple[str, ...],
         idle_files: tuple[File, ...] = (),
     ) -> FlushPlan:
-        paths = [segment.path(suffix) for segment in whole for suffix in SEGMENT_SUFFIXES if suffix != LOG]
-        paths += [self._producers.path(at) for at in self._producers.snapshot_offsets if at >= self.recovery_point]
         directories = [self._directory] if self._name_changes != self._synced_name_changes else []
         if self._is_new:
             directories.append(os.path.dirname(self._directory))
@@ -114,10 +152,10 @@ class Durability:
             log=log,
             fs=self._fs,
             end_offset=end_offset,
-            whole=whole,
+            sealed=sealed,
             files=files,
             idle_files=idle_files,
-            paths=tuple(paths),
+            paths=paths,
             epochs=(self._epochs.path, self._epochs.to_bytes()) if self._epochs.is_changed else None,
             directories=tuple(directories),
             truncations=self._truncations,
@@ -130,6 +168,6 @@ class Durability:
         self._is_new = False
         self._epochs.saved_changes = max(self._epochs.saved_changes, plan.epoch_changes)
         if plan.truncations == self._truncations:
-            for segment in plan.whole:
+            for segment in plan.sealed:
                 segment.is_durable = True
-            self.recovery_point = max(self.recovery_point, plan.end_offset)
+            self.flushed_offset = max(self.flushed_offset, plan.end_offset)

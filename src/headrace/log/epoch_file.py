@@ -10,11 +10,12 @@ from headrace.log.fs import FileSystem
 
 
 class EpochFile:
-    __slots__ = ("_fs", "_history", "changes", "path", "saved_changes")
+    __slots__ = ("_fs", "_history", "_start_offset", "changes", "path", "saved_changes")
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
         self._history: EpochHistory | None = None
+        self._start_offset = 0
         self.path = f"{directory}/{FILE_NAME}"
         self.changes = 0  # since it was opened; how many of them the file has
         self.saved_changes = 0
@@ -32,6 +33,7 @@ class EpochFile:
                 self._history = EpochHistory.parse(text, path=self.path)
             except (FileNotFoundError, UnicodeDecodeError, CorruptCheckpointError):
                 self._history = EpochHistory()
+            self.truncate_from_start(self._start_offset)
         return self._history
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -43,7 +45,9 @@ class EpochFile:
             self.changes += 1
 
     def truncate_from_start(self, offset: int) -> None:
-        if self.history.truncate_from_start(offset):
+        """What is not loaded yet is cut when it is."""
+        self._start_offset = offset
+        if self._history is not None and self._history.truncate_from_start(offset):
             self.changes += 1
 
     def clear(self) -> None:

@@ -7,7 +7,7 @@ Theory. Offsets are given in order and never change. Four of them mark the log, 
     high watermark      readers stop here: enough replicas have everything before it; whoever knows raises it
     log end offset      the offset of the next record
 
-and, on its own, the recovery point: everything below it survives a power cut. Only `append` at the end, `truncate_to`
+and, on its own, the flushed offset: everything below it survives a power cut. Only `append` at the end, `truncate_to`
 from the end and deletion from the start change what the log holds; compaction replaces sealed segments by smaller ones
 that mean the same. All other state (indexes, leader epochs, producers, aborted transactions) is derived from the
 batches, loaded when needed, and rebuilt when lost (`recovery`).
@@ -22,8 +22,8 @@ When the disk fails
   acknowledged. A sync is never tried a second time. Reopening the log recovers what did reach the disk.
 * A roll that fails leaves the log as it was. A read that fails is an error of that read only.
 
-Who stores the recovery point elsewhere must lower it there after `truncate_to`, before the next append: recovery
-believes what lies below it.
+Whoever keeps the recovery point in a checkpoint must write it anew after `open` and after `truncate_to`, before the
+next append: it may have gone back, and recovery believes what lies below it.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ from headrace.log.cutting import (
 )
 from headrace.log.epochs import EpochHistory
 from headrace.log.errors import CorruptIndexError, OffsetOutOfRangeError, StorageError
-from headrace.log.fs import FileSystem
+from headrace.log.fs import Buffer, FileSystem
 from headrace.log.lookup import TimestampOffset, find_largest_timestamp, find_timestamp
 from headrace.log.names import LOG, file_name
 from headrace.log.open_files import OpenFiles
@@ -128,6 +128,7 @@ class Log:
         self.segments = parts.segments
         self.log_end_offset = parts.log_end_offset
         self.log_start_offset = self.high_watermark = parts.segments[0].base_offset
+        self.epoch_file.truncate_from_start(self.log_start_offset)
         self.recovery_report = parts.report  # None if the log had been closed well
         self.failure: StorageError | None = None
         self.active = parts.segments.active
@@ -229,8 +230,6 @@ class Log:
             or origin is not _CLIENT
         ):
             return self._append_batches(memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
-        if type(batches) is not memoryview:
-            batches = memoryview(batches)
         if crc32c(batches[_CRC_COVERS]) != crc:
             raise CorruptBatchError(f"CRC {crc:#010x} in the header of a batch does not match its content")
         segment = self.active
@@ -255,7 +254,13 @@ class Log:
         return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))
 
     def _append_plain(
-        self, batch: memoryview, size: int, delta: int, max_timestamp: int, leader_epoch: int, now_ms: int
+        self,
+        batch: bytearray | memoryview,
+        size: int,
+        delta: int,
+        max_timestamp: int,
+        leader_epoch: int,
+        now_ms: int,
     ) -> AppendResult:
         """A plain batch that is not quiet: it is large, or an index entry is due, or more than that."""
         base_offset = self.log_end_offset
@@ -366,7 +371,7 @@ class Log:
         self._quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
 
-    def _write(self, segment: Segment, data: memoryview) -> int:
+    def _write(self, segment: Segment, data: Buffer) -> int:
         """At the end of the segment; where that was."""
         write, handle = segment.writer
         try:
@@ -380,7 +385,7 @@ class Log:
         segment.size = position + size
         return position
 
-    def _append_rest(self, segment: Segment, rest: memoryview) -> None:
+    def _append_rest(self, segment: Segment, rest: Buffer) -> None:
         """A write was short. That is no error yet: the next one tells."""
         file = segment.file
         file.size = segment.size
@@ -428,17 +433,19 @@ class Log:
         try:
             if old.size:
                 self._seal_active(base_offset)
+            self.durability.make_segment_names_safe()
             self.active = self.segments.create(base_offset, self.config, now_ms=now_ms)
             if not old.size:
                 self.remove_later(self.segments.take_out([old]))
         except OSError as error:
             raise self._roll_failed(base_offset, error) from error
         self._has_rolled = True
-        self.durability.named()
+        self.durability.created_segment()
         self.producer_history.drop_stale_snapshots()
         return self.active
 
     def _seal_active(self, end_offset: int) -> None:
+        self.durability.wrote_files()
         self.active.write_indexes()
         self.producer_history.write_snapshot(end_offset, self.producers)
 
@@ -576,7 +583,13 @@ class Log:
     # Slow work
 
     @property
+    def flushed_offset(self) -> int:
+        """Everything below it survives a power cut."""
+        return self.durability.flushed_offset
+
+    @property
     def recovery_point(self) -> int:
+        """Where recovery would begin to read: what a checkpoint should hold."""
         return self.durability.recovery_point
 
     def plan_flush(self) -> FlushPlan | None:

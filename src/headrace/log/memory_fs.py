@@ -20,6 +20,7 @@ from headrace.log.fs import Buffer, RawWriter, write_atomically
 _Append = bytes
 _Truncate = int
 _HOLE_CHANCE: Final = 0.25
+_SECTOR_BYTES: Final = 32  # a disk writes 512 bytes or none; smaller ones make more of small test files
 
 
 class PowerCut(Exception):  # noqa: N818  (it is no error of the code under test, and no handler of OSError may catch it)
@@ -61,8 +62,10 @@ class _Content:
             if isinstance(torn, bytes):
                 data += torn[: random.randint(0, len(torn))]
         if len(data) > intact and random.random() < _HOLE_CHANCE:
-            start = random.randrange(intact, len(data))
-            end = random.randint(start, len(data))
+            first = intact // _SECTOR_BYTES
+            last = len(data) // _SECTOR_BYTES
+            start = max(intact, random.randint(first, last) * _SECTOR_BYTES)
+            end = min(len(data), random.randint(start // _SECTOR_BYTES, last) * _SECTOR_BYTES + _SECTOR_BYTES)
             data[start:end] = bytes(end - start)
         return _Content(data, bytes(data), [], self.modified_ms)
 

@@ -49,9 +49,7 @@ def open_parts(
     open_files: OpenFiles,
 ) -> LogParts:
     """Raises OSError."""
-    is_new = not fs.exists(directory)
-    if is_new:
-        fs.make_dir(directory)
+    fs.make_dir(directory)
     bases, snapshots = _find_files(fs, directory)
     segments = Segments(fs, directory, open_files)
     for base_offset in bases:
@@ -73,7 +71,9 @@ def open_parts(
             segments, producers, epochs, recovery_point=recovery_point, may_have_gaps=config.is_compacted
         )
         parts = LogParts(segments, producers, epochs, durability, report.end_offset, report, states, removable)
-    durability.opened(recovery_point=min(recovery_point, parts.log_end_offset), is_new=is_new, has_segments=bool(bases))
+    durability.opened(
+        recovery_point=min(recovery_point, parts.log_end_offset), are_names_safe=bool(bases) and parts.report is None
+    )
     return parts
 
 

@@ -103,7 +103,7 @@ def recover(
             producers.write_snapshot(segment.base_offset, walk.states)
         read_bytes += segment.size
         cut_bytes = walk.take(segment)
-    removable = segments.take_out(rest[::-1], for_good=True)
+    removable = segments.cut_off(rest)
     for segment in segments.sealed[start:]:
         segment.write_indexes()
     report = RecoveryReport(start_offset, walk.end_offset, read_bytes, cut_bytes, len(rest))

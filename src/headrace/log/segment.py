@@ -305,7 +305,7 @@ class Segment:
             if self._free_entries <= 0:
                 self.quiet_until = NEVER  # until somebody has looked how full the indexes really are
             else:
-                self.quiet_until = due if due < config.segment_bytes else config.segment_bytes
+                self.quiet_until = min(config.segment_bytes, due)
 
     def prepare_appends(self) -> None:
         """Make ready for the log's quick path: load what it needs, open the file, say how far it may go."""

@@ -75,20 +75,26 @@ class Segments:
         self._segments.append(segment)
         self._bases.append(segment.base_offset)
 
-    def take_out(self, segments: Sequence[Segment], *, for_good: bool = False) -> list[str]:
-        """Out of the row, one by one, their files renamed to `.deleted`; the paths to remove. Raises OSError.
-
-        `for_good` returns when no crash can bring them back. A cut needs that: the log will write these offsets anew.
-        """
+    def take_out(self, segments: Sequence[Segment]) -> list[str]:
+        """Out of the row, their files renamed to `.deleted`; the paths to remove. Raises OSError."""
         for segment in segments:
             segment.rename(DELETED)
             segment.close()
             index = self._segments.index(segment)
             del self._segments[index]
             del self._bases[index]
-        if for_good and segments:
-            self._fs.sync_dir(self._directory)
         return deleted_paths(segments)
+
+    def cut_off(self, segments: Sequence[Segment]) -> list[str]:
+        """The last ones, for good: the log will write their offsets anew. Raises OSError.
+
+        One after the other from the end, each safe before the next: no crash may leave a hole, or bring one back.
+        """
+        removable = []
+        for segment in reversed(segments):
+            removable += self.take_out([segment])
+            self._fs.sync_dir(self._directory)
+        return removable
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> list[str]:
         """Compacted segments for a run of old ones; the paths to remove. Raises OSError."""
