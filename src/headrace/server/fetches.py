@@ -47,6 +47,7 @@ class Fetch:
     __slots__ = (
         "_committed",
         "_ctx",
+        "_has_errors",
         "_is_follower",
         "_later",
         "_parked",
@@ -74,7 +75,8 @@ class Fetch:
         self._committed = request.isolation_level == _READ_COMMITTED
         self._is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self._rows: list[tuple[Watched, PartitionData]] = []
-        self._later: Later[FetchResponse] = Later()
+        self._has_errors = False
+        self._later: Later[FetchResponse] | None = None  # while it waits
         self._parked: Parked | None = None
 
     def answer(self) -> FetchResponse | Later[FetchResponse]:
@@ -82,13 +84,13 @@ class Fetch:
         missing_bytes = self._look()
         if missing_bytes <= 0 or request.max_wait_ms <= 0 or not watch.partitions:
             return self._finish()
-        self._later.on_abandon(self._leave)
-        self._park(missing_bytes)
-        return self._later
+        return self._park(missing_bytes)
 
     # Waiting
 
-    def _park(self, missing_bytes: int) -> None:
+    def _park(self, missing_bytes: int) -> Later[FetchResponse]:
+        later = self._later = Later()
+        later.on_abandon(self._leave)
         for watched, _ in self._rows:
             partition = self._ctx.broker.partitions.leader(watched.topic, watched.index)
             if isinstance(partition, Partition):
@@ -99,16 +101,19 @@ class Fetch:
             clock=self._ctx.broker.clock,
             max_wait_ms=self._request.max_wait_ms,
             look=self._look_again,
-            refuse=lambda code: self._later.resolve(FetchResponse(error_code=code)),
+            refuse=lambda code: later.resolve(FetchResponse(error_code=code)),
         )
+        return later
 
     def _look_again(self, time_is_up: bool) -> bool:
         assert self._parked is not None
+        assert self._later is not None
         missing_bytes = self._look()
         if missing_bytes > 0 and not time_is_up:
             self._parked.missing_bytes = missing_bytes
             return False
-        self._later.resolve(self._finish())
+        later, self._later, self._parked = self._later, None, None
+        later.resolve(self._finish())
         return True
 
     def _leave(self) -> None:
@@ -124,7 +129,7 @@ class Fetch:
         request, watch = self._request, self._watch
         room = min(request.max_bytes, self._ctx.broker.fetch_sessions.max_response_bytes)
         size = 0
-        is_due = False
+        has_errors = False
         rows = self._rows = []
         is_incremental = self._session is not None
         for watched in list(watch.ready) if is_incremental else watch.partitions.values():
@@ -132,14 +137,15 @@ class Fetch:
             records = row[10]
             size += len(records)
             if row[1] or row[5] is not NO_DIVERGENCE:
-                is_due = True
+                has_errors = True
             elif is_incremental and not records and not _has_news(watched, row):
                 self._settle(watched)
                 continue
             rows.append((watched, row))
             if size >= room and is_incremental:
                 break
-        if is_due:
+        self._has_errors = has_errors
+        if has_errors:
             return 0
         # Any append may end a transaction and so uncover much more than its own size.
         return min(request.min_bytes - size, 1) if self._committed else request.min_bytes - size
@@ -224,17 +230,16 @@ class Fetch:
                 watch, has_ids=ctx.version >= 13, is_follower=self._is_follower, now_ms=ctx.now_ms()
             )
         if session is None:
-            if self._parked is not None:
-                watch.close()
+            watch.close()
         else:
             self._remember(rows)
-        leaders = {row.current_leader.leader_id for _, row in rows if row.error_code} - {_NO_REPLICA}
-        endpoints = [NodeEndpoint(*each) for each in nodes(ctx.image, leaders, ctx.connection.listener)]
-        return FetchResponse(
-            session_id=NO_SESSION if session is None else session.session_id,
-            responses=_by_topic(rows),
-            node_endpoints=endpoints,
-        )
+        session_id = NO_SESSION if session is None else session.session_id
+        return FetchResponse(0, 0, session_id, _by_topic(rows), self._endpoints() if self._has_errors else ())
+
+    def _endpoints(self) -> list[NodeEndpoint]:
+        """Where the leaders are that the rows name."""
+        leaders = {row.current_leader.leader_id for _, row in self._rows} - {_NO_REPLICA}
+        return [NodeEndpoint(*each) for each in nodes(self._ctx.image, leaders, self._ctx.connection.listener)]
 
     def _remember(self, rows: list[tuple[Watched, PartitionData]]) -> None:
         """What the client knows when it has got this answer, and who is first next time."""

@@ -108,7 +108,11 @@ class Watch:
     def close(self) -> None:
         """Nobody looks any more."""
         for watched in self.partitions.values():
-            watched.detach()
+            if watched.partition is not None:
+                watched.detach()
+        # Without cycles, what a request leaves goes with it; with them it would wait for the garbage collector.
+        self.partitions.clear()
+        self.ready.clear()
 
 
 class Parked:
