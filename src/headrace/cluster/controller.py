@@ -104,7 +104,11 @@ class Controller:
             kraft_version=kraft_version,
             now_ms=now_ms,
         )
-        return self.adopt(decision)
+        known = self.image.brokers.get(request.broker_id)
+        outcome = self.adopt(decision)
+        if known is None or known.epoch != self.image.brokers[request.broker_id].epoch:
+            self.sessions.forget(request.broker_id)  # of its predecessor, which may have been shutting down
+        return outcome
 
     def heartbeat(self, request: BrokerHeartbeatRequest, *, now_ms: int) -> Outcome[BrokerHeartbeatResponse]:
         """Answer BrokerHeartbeat, and remember that the broker lives."""

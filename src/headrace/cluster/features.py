@@ -85,7 +85,6 @@ SCRAM_SINCE: Final = 11
 ISR_SHRINK_KEEPS_EPOCH_SINCE: Final = (
     12  # KAFKA-15021: before, followers only noticed a shrunken ISR by a new leader epoch
 )
-DELEGATION_TOKENS_SINCE: Final = 14
 CONTROLLER_REGISTRATION_SINCE: Final = 15
 DIRECTORIES_SINCE: Final = 17
 ELR_SINCE: Final = 23
@@ -121,7 +120,7 @@ def parse_metadata_version(text: str) -> int:
     return max(matches)
 
 
-def default_levels(metadata_version: int) -> dict[str, int]:
+def default_levels(metadata_version: int = LATEST_METADATA_VERSION) -> dict[str, int]:
     """The levels at which a new cluster of this metadata.version starts; features that are off are left out."""
     levels = {METADATA_VERSION: metadata_version}
     for name, steps in _BOOTSTRAP_LEVELS.items():

@@ -6,9 +6,16 @@ import pytest
 
 from headrace.cluster.brokers import register_controller, unregister_broker
 from headrace.cluster.decision import Decision
-from headrace.cluster.image import UNASSIGNED_DIRECTORY
+from headrace.cluster.directories import assign_replicas
+from headrace.cluster.image import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages import controller_registration
+from headrace.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
 from headrace.protocol.messages.broker_registration import Feature
 from headrace.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.unit.cluster.harness import CONTROLLER_ID, EVERYTHING, SESSION_TIMEOUT_MS, Cluster, brief, directory
@@ -196,6 +203,16 @@ def test_a_shutdown_goes_on_under_another_controller() -> None:
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
 
 
+def test_a_broker_that_crashed_while_shutting_down_starts_afresh() -> None:
+    cluster = Cluster(1, 2)
+    cluster.create_topic("orders", [1, 2])
+    cluster.heartbeat(1, want_shut_down=True)
+    cluster.now_ms += SESSION_TIMEOUT_MS + 1
+    cluster.start_broker(1)
+    assert cluster.image.is_active(1)
+    assert not cluster.heartbeat(1).should_shut_down
+
+
 def test_a_fenced_broker_may_shut_down_and_an_unfenced_one_may_ask_to_be_fenced() -> None:
     cluster = Cluster(1)
     cluster.create_topic("orders", [1])
@@ -226,6 +243,45 @@ def test_a_failed_disk_costs_only_the_partitions_on_it() -> None:
     before = len(cluster.log)
     cluster.heartbeat(1, offline_log_dirs=[first])
     assert len(cluster.log) == before
+
+
+def assign(cluster: Cluster, broker_id: int, where: bytes, topic_id: bytes, *indexes: int) -> list[str]:
+    rows = [DirectoryData(where, [TopicData(topic_id, [PartitionData(index) for index in indexes])])]
+    request = AssignReplicasToDirsRequest(broker_id, cluster.image.brokers[broker_id].epoch, rows)
+    reply = cluster.do(assign_replicas(cluster.image, cluster.settings, request))
+    assert reply.error_code == ErrorCode.NONE
+    assert reply.directories[0].id == where
+    return [ErrorCode(row.error_code).name for row in reply.directories[0].topics[0].partitions]
+
+
+def test_a_broker_with_two_disks_says_where_its_replicas_lie() -> None:
+    cluster = Cluster(2)
+    first, second = b"\1" * 15 + b"a", b"\1" * 15 + b"b"
+    cluster.start_broker(1, log_dirs=[first, second])
+    topic_id = cluster.create_topic("orders", [1, 2], [1, 2], [2, 1]).topic_id
+    assert cluster.partition("orders").directories == (UNASSIGNED_DIRECTORY, directory(2))
+    assert assign(cluster, 1, first, topic_id, 0, 2, 7) == ["NONE", "NONE", "UNKNOWN_TOPIC_OR_PARTITION"]
+    assert assign(cluster, 1, second, topic_id, 1) == ["NONE"]
+    assert [cluster.partition("orders", index).directory_of(1) for index in range(3)] == [first, second, first]
+    assert brief(cluster.partition("orders")) == "1@0 isr=1,2"
+    before = len(cluster.log)
+    assert assign(cluster, 1, first, topic_id, 0) == ["NONE"]
+    assert len(cluster.log) == before
+    assert assign(cluster, 1, LOST_DIRECTORY, topic_id, 0) == ["NONE"]
+    assert brief(cluster.partition("orders")) == "2@1 isr=2"
+    assert assign(cluster, 1, first, b"\7" * 16, 0) == ["UNKNOWN_TOPIC_ID"]
+    alone = cluster.create_topic("alone", [2]).topic_id
+    assert assign(cluster, 1, first, alone, 0) == ["NOT_LEADER_OR_FOLLOWER"]
+
+
+def test_replicas_are_assigned_only_by_their_broker_and_where_records_can_say_so() -> None:
+    cluster = Cluster(1)
+    stale = assign_replicas(cluster.image, cluster.settings, AssignReplicasToDirsRequest(1, 0))
+    assert stale.reply.error_code == ErrorCode.STALE_BROKER_EPOCH
+    old = Cluster(1, metadata_version=16)
+    request = AssignReplicasToDirsRequest(1, old.image.brokers[1].epoch)
+    reply = assign_replicas(old.image, old.settings, request).reply
+    assert reply.error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_cordoned_directories_are_remembered_and_get_no_new_replicas() -> None:

@@ -39,6 +39,7 @@ def test_a_new_cluster_starts_with_the_features_of_its_release() -> None:
         "share.version": 1,
         "streams.version": 1,
     }
+    assert default_levels() == default_levels(30)
     assert default_levels(21) == {"metadata.version": 21, "kraft.version": 1}
     assert default_levels(7) == {"metadata.version": 7}
 
