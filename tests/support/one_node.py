@@ -41,6 +41,7 @@ from headrace.server.group_commit import GroupCommit
 from headrace.server.later import Later
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
+from headrace.server.producer_ids import ProducerIds
 from headrace.server.worker import Worker
 
 R = TypeVar("R")
@@ -145,6 +146,7 @@ class OneNode:
             controller=cast("Any", self.controller),
             partitions=self.partitions,
             fetch_sessions=self.fetch_sessions,
+            producer_ids=ProducerIds(cast("Any", self.controller), NODE_ID),
         )
         self.dispatcher = Dispatcher(self.context)
         self.controller.subscribe(self.partitions.apply)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.server.controller import Controller
     from headrace.server.fetch_sessions import FetchSessions
     from headrace.server.partitions import Partitions
+    from headrace.server.producer_ids import ProducerIds
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class Context:
     controller: "Controller"  # the metadata road: decide, append, replay, reply; holds the image
     partitions: "Partitions"  # the partitions that this broker has a replica of
     fetch_sessions: "FetchSessions"  # what consumers read, and how much of it at once
+    producer_ids: "ProducerIds"  # for idempotent producers
 
 
 class RequestContext:

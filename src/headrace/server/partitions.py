@@ -29,6 +29,8 @@ _LOG: Final = logging.getLogger(__name__)
 class Logs(Protocol):
     """The logs of a data directory."""
 
+    path: str
+
     def open(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
         """The log that is there, or a new one. Raises LogError."""
 
@@ -70,6 +72,11 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self._by_place)
+
+    @property
+    def path(self) -> str:
+        """The data directory."""
+        return self._logs.path
 
     def leader(self, topic: str | bytes, index: int) -> Partition | ErrorCode:
         """The partition if this node leads it, else what to tell the client. A topic is a name or an id."""

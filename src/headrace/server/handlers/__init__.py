@@ -33,7 +33,13 @@ SERVED: Final[Mapping[int, Served]] = MappingProxyType(
         for served in (
             _served("Produce"),
             _served("Fetch"),
+            _served("ListOffsets"),
             _served("ApiVersions"),
+            _served("DeleteRecords"),
+            _served("InitProducerId"),
+            _served("OffsetForLeaderEpoch"),
+            _served("DescribeLogDirs"),
+            _served("DescribeProducers"),
         )
     }
 )

@@ -1,0 +1,54 @@
+"""DescribeLogDirs (key 35, versions 1-5): how much each partition takes on disk, and how much there is.
+
+Behaviour   all partitions if the client names none; those that are not here are left out
+Versions    2 is flexible; 4 tells the size of the disk and what is free; 5 tells whether new partitions may go there
+Left out    there is one data directory, and no replica moves between directories
+"""
+
+import os
+from typing import Final
+
+from headrace.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from headrace.server.context import RequestContext
+from headrace.server.partition import Partition
+
+_UNKNOWN_BYTES: Final = -1
+
+
+def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
+    partitions = ctx.broker.partitions
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    rows: dict[str, list[DescribeLogDirsPartition]] = {}
+    for partition in partitions:
+        if wanted is None or (partition.topic, partition.index) in wanted:
+            rows.setdefault(partition.topic, []).append(_row(partition))
+    total_bytes, usable_bytes = _disk(partitions.path)
+    result = DescribeLogDirsResult(
+        log_dir=partitions.path,
+        topics=[DescribeLogDirsTopic(topic, found) for topic, found in rows.items()],
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+    )
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _row(partition: Partition) -> DescribeLogDirsPartition:
+    log = partition.log
+    # The lag behind what is known to be safe: a leader has none.
+    return DescribeLogDirsPartition(partition.index, log.size_bytes, max(log.high_watermark - log.log_end_offset, 0))
+
+
+def _disk(path: str) -> tuple[int, int]:
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return _UNKNOWN_BYTES, _UNKNOWN_BYTES
+    return disk.f_frsize * disk.f_blocks, disk.f_frsize * disk.f_bavail
