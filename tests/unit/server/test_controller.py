@@ -1,0 +1,193 @@
+"""The metadata road on real files: what was answered is there after a restart, and snapshots replace the log."""
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.cluster.control_records import VoterEndpoint, VoterNode
+from headrace.cluster.decision import ControllerSettings, Decision
+from headrace.cluster.features import LATEST_METADATA_VERSION, METADATA_VERSION
+from headrace.cluster.image import CLUSTER_DEFAULT, Image
+from headrace.cluster.quorum import Quorum, SnapshotPolicy
+from headrace.log.fs import FileSystem, RealFileSystem
+from headrace.log.memory_fs import Fault, MemoryFileSystem
+from headrace.protocol.messages.metadata_records import ConfigRecord
+from headrace.server.clock import MovableClock
+from headrace.server.controller import Controller
+from headrace.server.later import Later
+from headrace.server.metadata_log import DIRECTORY, MetadataLog
+from headrace.server.worker import Worker
+
+ME = VoterNode(1, bytes(15) + b"\x64", (VoterEndpoint("CONTROLLER", "127.0.0.1", 9093),))
+HOUR_MS = 3_600_000
+
+
+class Node:
+    """A controller on a directory, with its worker; `stop` closes it, `crash` forgets it as it is."""
+
+    def __init__(
+        self, data: Path, *, clean: bool = False, policy: SnapshotPolicy | None = None, fs: FileSystem | None = None
+    ) -> None:
+        self.clock = MovableClock(1_700_000_000_000)
+        self.worker = Worker(asyncio.get_running_loop())
+        self.failures: list[Exception] = []
+        self.log = MetadataLog.open(
+            fs or RealFileSystem(), str(data), clean=clean, kraft_version=1, now_ms=self.clock.now_ms()
+        )
+        found = self.log.read()
+        quorum = Quorum(
+            ME, found.on_disk, kraft_version=1, policy=policy or SnapshotPolicy(), now_ms=self.clock.now_ms()
+        )
+        self.controller = Controller(
+            self.log,
+            quorum,
+            found.replay,
+            settings=ControllerSettings(1, "cluster", {}),
+            levels={METADATA_VERSION: LATEST_METADATA_VERSION},
+            session_timeout_ms=9000,
+            clock=self.clock,
+            worker=self.worker,
+            on_failure=self.failures.append,
+        )
+
+    async def start(self) -> "Node":
+        await answer(self.controller.start())
+        return self
+
+    async def set(self, name: str, value: str) -> str:
+        return str(await answer(self.controller.submit(setting(name, value))))
+
+    def config(self, name: str) -> str | None:
+        return self.controller.image.config(CLUSTER_DEFAULT).get(name)
+
+    def stop(self) -> None:
+        self.worker.close()
+        self.log.log.close()
+
+
+def setting(name: str, value: str) -> Callable[[Image], Decision[str]]:
+    return lambda _: Decision((ConfigRecord(4, "", name, value),), f"{name}={value}")
+
+
+async def answer(later: Later[Any]) -> Any:
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    later.then(future.set_result)
+    return await asyncio.wait_for(future, 10)
+
+
+def test_a_new_cluster_gets_its_features_before_it_answers(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Node(tmp_path).start()
+        assert node.controller.image.metadata_version == LATEST_METADATA_VERSION
+        assert node.controller.quorum.epoch == 1
+        node.stop()
+
+    asyncio.run(story())
+
+
+def test_readers_see_a_change_when_it_is_committed_and_not_before(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Node(tmp_path).start()
+        changes: list[tuple[str | None, str | None]] = []
+        node.controller.subscribe(
+            lambda old, new: changes.append(
+                (old.config(CLUSTER_DEFAULT).get("a"), new.config(CLUSTER_DEFAULT).get("a"))
+            )
+        )
+        later = node.controller.submit(setting("a", "1"))
+        assert node.config("a") is None
+        assert node.controller.office.image.config(CLUSTER_DEFAULT) == {"a": "1"}
+        assert await answer(later) == "a=1"
+        assert node.config("a") == "1"
+        assert changes == [(None, "1")]
+        node.stop()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_was_answered_is_there_after_a_restart(tmp_path: Path, clean: bool) -> None:
+    async def story() -> None:
+        node = await Node(tmp_path / "first").start()
+        for number in range(20):
+            await node.set("a", str(number))
+        if clean:
+            node.stop()
+        shutil.copytree(tmp_path / "first", tmp_path / "second")
+        again = await Node(tmp_path / "second", clean=clean).start()
+        assert again.config("a") == "19"
+        assert again.controller.quorum.epoch == 2
+        assert await again.set("a", "20") == "a=20"
+        again.stop()
+        if not clean:
+            node.stop()
+
+    asyncio.run(story())
+
+
+def test_many_decisions_are_synced_together_and_answered_in_order(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Node(tmp_path).start()
+        answers: list[str] = []
+        laters = [node.controller.submit(setting("a", str(number))) for number in range(50)]
+        for later in laters[:-1]:
+            later.then(answers.append)
+        assert await answer(laters[-1]) == "a=49"
+        assert answers == [f"a={number}" for number in range(49)]
+        node.stop()
+
+    asyncio.run(story())
+
+
+def test_a_snapshot_replaces_the_log_and_a_broken_one_is_passed_over(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Node(tmp_path, policy=SnapshotPolicy(max_bytes=2000)).start()
+        for number in range(200):
+            await node.set(f"key-{number % 10}", str(number))
+        node.stop()
+        snapshots = sorted((tmp_path / DIRECTORY).glob("*.checkpoint"))
+        assert 1 <= len(snapshots) <= 3
+        again = await Node(tmp_path, clean=True).start()
+        expected = {f"key-{number % 10}": str(number) for number in range(190, 200)}
+        assert dict(again.controller.image.config(CLUSTER_DEFAULT)) == expected
+        again.stop()
+        damaged = bytearray(snapshots[-1].read_bytes())
+        damaged[len(damaged) // 2] ^= 0xFF
+        snapshots[-1].write_bytes(damaged)
+        third = await Node(tmp_path, clean=True).start()
+        assert dict(third.controller.image.config(CLUSTER_DEFAULT)) == expected
+        third.stop()
+
+    asyncio.run(story())
+
+
+def test_a_snapshot_is_due_when_enough_time_has_passed(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Node(tmp_path, policy=SnapshotPolicy(max_interval_ms=HOUR_MS)).start()
+        await node.set("a", "1")
+        node.clock.move(HOUR_MS)
+        node.controller.tick()
+        node.stop()
+        assert len(list((tmp_path / DIRECTORY).glob("*.checkpoint"))) == 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("operation", ["append", "sync"])
+def test_a_metadata_log_that_fails_is_told_and_nothing_more_is_answered(operation: str) -> None:
+    async def story() -> None:
+        fs = MemoryFileSystem()
+        node = await Node(Path("/data"), fs=fs).start()
+        fs.faults.append(Fault(operation, path_end=".log"))
+        answers: list[str] = []
+        node.controller.submit(setting("a", "1")).then(answers.append)
+        node.worker.close()
+        assert len(node.failures) == 1
+        assert not answers
+        assert node.config("a") is None
+
+    asyncio.run(story())
