@@ -170,7 +170,9 @@ class Reading:
     def nullable_struct(self, place: Place, slot: Slot) -> None:
         inside, local = place.inside(slot), place.local(slot.field)
         self.declare(local, f"{inside.layout.struct.name} | None", "None")
-        with self.code.block("if n >= 0:"):
+        if slot.head == "B":
+            self.rest("uvarint_rest", place.path_of(slot.field))
+        with self.code.block("if n:" if slot.head == "B" else "if n >= 0:"):
             self.plan(inside)
             self.build(inside, f"{local} = ")
 

@@ -6,7 +6,7 @@ beforehand: what `pack` or `encode` raises is turned into an EncodeError by `bla
 """
 
 from wiregen.code import Code, Module
-from wiregen.layout import Layout, Slot, describe_versions
+from wiregen.layout import HEAD_SIZES, Layout, Slot, describe_versions
 from wiregen.model import NEVER, Field, Message, snake_case
 from wiregen.plan import Names, Place, Segment, Value, join, segments
 
@@ -141,6 +141,9 @@ class Writing:
             return f"len({local})" if field.nullable == NEVER else f"{local} is None or {local}"
         if default in ("True", "False"):
             return f"not {local}" if default == "True" else local
+        if field.struct and any(each.is_array or each.struct for each in field.struct.fields):
+            self.module.use("is_default")
+            return f"{local} is not {default} and not is_default({local}, {default})"
         if field.struct:
             return f"{local} is not {default} and {local} != {default}"
         return f"{local} != {default}"
@@ -195,14 +198,12 @@ class Writing:
 
     def add_null(self, slot: Slot, values: list[Value]) -> None:
         """Add a run followed by null."""
-        head = "b" if slot.is_struct else slot.head
-        if slot.is_compact and not slot.is_struct:
+        if slot.head == "B":
             self.add(values, "x")
         elif not values:
-            size = {"b": 1, "h": 2, "i": 4}[head]
-            self.code(f"parts.append({_bytes('xff', size)})")
+            self.code(f"parts.append({_bytes('xff', HEAD_SIZES[slot.head])})")
         else:
-            self.add(values, head, "-1")
+            self.add(values, slot.head, "-1")
 
     # --- what has a variable size
 
@@ -219,7 +220,7 @@ class Writing:
         local, path, code = place.local(slot.field), place.path_of(slot.field), self.code
         if slot.is_struct:
             inside = place.inside(slot)
-            self.add(values, "b", "1")
+            self.add(values, slot.head, "1")
             self.unpack(inside, local)
             self.struct(inside)
         elif slot.is_scalar_array:

@@ -21,6 +21,8 @@ CODES: Final = {
     "uuid": ("16s", 16),
 }
 
+HEAD_SIZES: Final = {"b": 1, "B": 1, "h": 2, "i": 4}
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -46,7 +48,12 @@ class Slot:
 
     @property
     def head(self) -> str:
-        """The struct code of the length or count; of a varint only its first byte."""
+        """The struct code of what announces a body: its length or count, or a mark that a struct is there.
+
+        Of a varint it is the first byte. The mark is a varint under a tag (null: 0), elsewhere an int8 (null: -1).
+        """
+        if self.is_struct:
+            return "b" if self.field.tag is None else "B"
         if self.is_compact:
             return "B"
         return "h" if self.field.type == "string" and not self.field.is_array else "i"
@@ -55,9 +62,9 @@ class Slot:
     def minimal_size(self) -> int:
         if self.is_fixed:
             return CODES[self.field.type][1]
-        if self.is_struct and self.row:
-            return 1 if self.is_nullable else self.row.minimal_size
-        return {"B": 1, "h": 2, "i": 4}[self.head]
+        if self.is_struct and self.row and not self.is_nullable:
+            return self.row.minimal_size
+        return HEAD_SIZES[self.head]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from wiregen.layout import CODES, Layout, Slot
+from wiregen.layout import CODES, HEAD_SIZES, Layout, Slot
 from wiregen.model import Field
 
 # Names that generated functions use for themselves, and built-ins they call; a field of this name gets an underscore.
@@ -94,9 +94,7 @@ class Segment:
         """The struct code of what announces the variable part; empty if there is none."""
         if self.place is None:
             return ""
-        if self.body is None:
-            return "B"
-        return "b" if self.body.is_struct else self.body.head
+        return "B" if self.body is None else self.body.head
 
     @property
     def codes(self) -> str:
@@ -104,7 +102,7 @@ class Segment:
 
     @property
     def size(self) -> int:
-        return sum(value.size for value in self.values) + {"": 0, "B": 1, "b": 1, "h": 2, "i": 4}[self.head]
+        return sum(value.size for value in self.values) + (HEAD_SIZES[self.head] if self.head else 0)
 
     @property
     def is_constant(self) -> bool:
@@ -116,7 +114,7 @@ class Segment:
             yield f"{_relative(value.path, path)}:{value.size}"
         if self.place is not None:
             name = self.place.path_of(self.body.field) if self.body else join(self.place.path, "tags")
-            yield f"{_relative(name, path)}:{ {'B': 1, 'b': 1, 'h': 2, 'i': 4}[self.head] }"
+            yield f"{_relative(name, path)}:{HEAD_SIZES[self.head]}"
 
 
 def _relative(name: str, path: str) -> str:

@@ -185,6 +185,13 @@ def tag_section(unknown_tags: UnknownTags, known: tuple[tuple[int, bytes], ...] 
     return b"".join(section)
 
 
+def is_default(value: Any, default: Any) -> bool:
+    """Whether a struct is its default, in which arrays are empty tuples; in others they may be empty lists."""
+    if isinstance(default, tuple) and isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return len(value) == len(default) and all(map(is_default, value, default))
+    return bool(value == default)
+
+
 def absent(field: str, versions: str) -> EncodeError:
     return EncodeError(f"a value other than the default, which {versions} cannot carry,", field=field)
 

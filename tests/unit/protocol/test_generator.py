@@ -214,6 +214,7 @@ versions 0-1, flexible 1+
   tagged: Inner? 1+ tag 0 = null
   list: [string] 1+ tag 1
   flag: bool 1+ tag 2
+  given: Inner? 1+ tag 4
   rows: [Row]? 1+ tag 3 = null
     when: float64
     rare: [int32]? rare
@@ -231,11 +232,37 @@ def test_every_type_goes_there_and_back_in_every_place(tmp_path: Path, version: 
     messages = [point.Point(), full, full._replace(numbers=[], texts=[], maybe=None, old=None, records=None)]
     if version:
         rows = [point.Row(1.5, None), point.Row(2.5, [1]), point.Row(3.5, [])]
-        messages.append(full._replace(tagged=inner, list=["x"], flag=True, rows=rows))
+        messages.append(full._replace(tagged=inner, list=["x"], flag=True, given=inner, rows=rows))
+        messages.append(full._replace(given=None))
         messages.append(full._replace(flag=True, rows=[], unknown_tags=((200, b"?"),)))
     for message in messages:
         again = decode(point, version, encode(point, version, message))
         assert plain(again) == plain(message)
+
+
+def test_a_struct_that_may_be_null_has_a_mark_before_it(tmp_path: Path) -> None:
+    text = "# A.\ndata Point\nversions 0, flexible 0+\n  a: Row? = null\n  b: Row? tag 0\n  c: Row? tag 1 = null\n"
+    text += "struct Row\n  x: int8\n"
+    point = build(tmp_path, text)
+    row = point.Row(7)
+    for message, data in (
+        (point.Point(), b"\xff" + b"\0"),
+        (point.Point(row, row, row), b"\x01\x07\0" + b"\x02" + b"\x00\x03\x01\x07\0" + b"\x01\x03\x01\x07\0"),
+        (point.Point(None, None, None), b"\xff" + b"\x01" + b"\x00\x01\x00"),  # null is not the default of b
+    ):
+        assert encode(point, 0, message) == data
+        assert decode(point, 0, data) == message
+
+
+def test_a_tagged_struct_with_empty_arrays_is_its_default_in_any_kind_of_sequence(tmp_path: Path) -> None:
+    text = "# A.\ndata Point\nversions 0, flexible 0+\n  a: Row tag 0\n    rows: [int8]\n"
+    point = build(tmp_path, text + "    inner: Inner\n      texts: [string]\n")
+    sequences: list[Any] = [(), []]
+    for rows in sequences:
+        assert encode(point, 0, point.Point(point.Row(rows, point.Inner(rows)))) == b"\0"
+    assert encode(point, 0, point.Point(point.Row([], point.Inner([""])))) != b"\0"
+    with pytest.raises(EncodeError):
+        encode(point, 0, point.Point(point.Row([], None)))
 
 
 def plain(value: Any) -> Any:

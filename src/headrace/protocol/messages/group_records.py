@@ -14,6 +14,7 @@ from headrace.protocol.primitives import (
     absent,
     crowded,
     cut,
+    is_default,
     negative,
     new,
     not_at_end,
@@ -70,6 +71,7 @@ read_qq = Struct(">qq").unpack_from
 read_qqB = Struct(">qqB").unpack_from
 write_16s = Struct(">16s").pack
 write_16sB = Struct(">16sB").pack
+write_B = Struct(">B").pack
 write_H = Struct(">H").pack
 write_Hx = Struct(">Hx").pack
 write_b = Struct(">b").pack
@@ -203,6 +205,9 @@ class ClassicMemberMetadata(NamedTuple):
     unknown_tags: UnknownTags = ()
 
 
+DEFAULT_CLASSIC_MEMBER_METADATA = ClassicMemberMetadata()
+
+
 class ConsumerGroupMemberMetadataValue(NamedTuple):
     instance_id: str | None = ""
     rack_id: str | None = ""
@@ -212,7 +217,7 @@ class ConsumerGroupMemberMetadataValue(NamedTuple):
     subscribed_topic_regex: str | None = ""
     rebalance_timeout_ms: Int32 = -1
     server_assignor: str | None = ""
-    classic_member_metadata: ClassicMemberMetadata | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = DEFAULT_CLASSIC_MEMBER_METADATA
     unknown_tags: UnknownTags = ()
 
 
@@ -250,7 +255,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(NamedTuple):
 class TopicPartitions(NamedTuple):
     topic_id: Uuid = ZERO_UUID
     partitions: Sequence[Int32] = ()
-    assignment_epochs: Sequence[Int32] | None = None
+    assignment_epochs: Sequence[Int32] | None = ()
     unknown_tags: UnknownTags = ()
 
 
@@ -375,7 +380,7 @@ class StreamsGroupMetadataValue(NamedTuple):
     epoch: Int32 = 0
     metadata_hash: Int64 = 0
     validated_topology_epoch: Int32 = -1
-    last_assignment_configs: Sequence[LastAssignmentConfig] | None = None
+    last_assignment_configs: Sequence[LastAssignmentConfig] | None = ()
     unknown_tags: UnknownTags = ()
 
 
@@ -445,7 +450,7 @@ class StreamsGroupCurrentMemberAssignmentKey(NamedTuple):
 class StreamsGroupCurrentMemberAssignmentTaskIds(NamedTuple):
     subtopology_id: str = ""
     partitions: Sequence[Int32] = ()
-    assignment_epochs: Sequence[Int32] | None = None
+    assignment_epochs: Sequence[Int32] | None = ()
     unknown_tags: UnknownTags = ()
 
 
@@ -2015,7 +2020,7 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
     """The tagged fields of ConsumerGroupMemberMetadataValue, its unknown ones, and the position behind them."""
     tags: UnknownTags
     try:
-        classic_member_metadata: Any = None
+        classic_member_metadata: Any = DEFAULT_CLASSIC_MEMBER_METADATA
         unknown: list[tuple[int, bytes]] = []
         if t > 127:
             t, p = uvarint_rest(buffer, p, end, t, "ConsumerGroupMemberMetadataValue")
@@ -2025,10 +2030,12 @@ def _read_consumer_group_member_metadata_value_tags(buffer: Buffer, view: memory
             if tag == 0:
                 if p >= stop:
                     raise cut("", "classic_member_metadata:1", p, stop)
-                (n,) = read_b(buffer, p)
+                n = buffer[p]
                 p += 1
                 classic_member_metadata = None
-                if n >= 0:
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, stop, n, "classic_member_metadata")
+                if n:
                     if stop - p < 5:
                         raise cut("classic_member_metadata", "session_timeout_ms:4 supported_protocols:1", p, stop)
                     session_timeout_ms, n = read_iB(buffer, p)
@@ -2201,7 +2208,7 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
         if t:
             classic_member_metadata, tags, p = _read_consumer_group_member_metadata_value_tags(buffer, view, p, end, t)
         else:
-            classic_member_metadata = None
+            classic_member_metadata = DEFAULT_CLASSIC_MEMBER_METADATA
             tags = ()
         if p != end:
             raise not_at_end("ConsumerGroupMemberMetadataValue", p, end)
@@ -2216,12 +2223,12 @@ def _decode_consumer_group_member_metadata_value_0(buffer: Buffer, view: memoryv
 def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of ConsumerGroupMemberMetadataValue that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if classic_member_metadata is not None:
+    if classic_member_metadata is not DEFAULT_CLASSIC_MEMBER_METADATA and not is_default(classic_member_metadata, DEFAULT_CLASSIC_MEMBER_METADATA):
         parts: list[Part] = []
         if classic_member_metadata is None:
-            parts.append(b"\xff")
+            parts.append(b"\0")
         else:
-            parts.append(write_b(1))
+            parts.append(write_B(1))
             session_timeout_ms, supported_protocols, classic_member_metadata_unknown_tags = classic_member_metadata
             n = len(supported_protocols)
             if n < 127:
@@ -2296,7 +2303,7 @@ def _encode_consumer_group_member_metadata_value_0(message: ConsumerGroupMemberM
             else:
                 parts.append(write_i(rebalance_timeout_ms) + text_length(n, "server_assignor"))
             parts.append(body)
-        if unknown_tags or classic_member_metadata is not None:
+        if unknown_tags or classic_member_metadata is not DEFAULT_CLASSIC_MEMBER_METADATA:
             parts.append(_write_consumer_group_member_metadata_value_tags(classic_member_metadata, unknown_tags))
         else:
             parts.append(b"\0")
@@ -2565,7 +2572,7 @@ def _encode_consumer_group_current_member_assignment_key_0(message: ConsumerGrou
 
 def _read_topic_partitions_tags(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of TopicPartitions, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "assigned_partitions")
@@ -2595,7 +2602,7 @@ def _read_topic_partitions_tags(buffer: Buffer, view: memoryview, p: int, end: i
 
 def _read_topic_partitions_tags_2(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of TopicPartitions, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "partitions_pending_revocation")
@@ -2652,7 +2659,7 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
         if t:
             assignment_epochs, tags, p = _read_topic_partitions_tags(buffer, view, p, end, t)
         else:
-            assignment_epochs = None
+            assignment_epochs = ()
             tags = ()
         assigned_partitions.append(new(TopicPartitions, (topic_id, partitions, assignment_epochs, tags)))
     if p >= end:
@@ -2683,7 +2690,7 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
                 partitions_pending_revocation_assignment_epochs, tags, p,
             ) = _read_topic_partitions_tags_2(buffer, view, p, end, t)
         else:
-            partitions_pending_revocation_assignment_epochs = None
+            partitions_pending_revocation_assignment_epochs = ()
             tags = ()
         partitions_pending_revocation.append(new(TopicPartitions, (
             partitions_pending_revocation_topic_id, partitions_pending_revocation_partitions,
@@ -2706,7 +2713,7 @@ def _decode_consumer_group_current_member_assignment_value_0(buffer: Buffer, vie
 def _write_topic_partitions_tags(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of TopicPartitions that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -2721,7 +2728,7 @@ def _write_topic_partitions_tags(assignment_epochs: Any, unknown_tags: UnknownTa
 def _write_topic_partitions_tags_2(assignment_epochs: Any, unknown_tags: UnknownTags) -> bytes:
     """The tagged fields of TopicPartitions that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -2755,7 +2762,7 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
             parts.append(write_int32s[n](*partitions))
-            if assigned_partitions_unknown_tags or assignment_epochs is not None:
+            if assigned_partitions_unknown_tags or (assignment_epochs is None or assignment_epochs):
                 parts.append(_write_topic_partitions_tags(assignment_epochs, assigned_partitions_unknown_tags))
             else:
                 parts.append(b"\0")
@@ -2775,7 +2782,7 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
             parts.append(write_int32s[n](*partitions_pending_revocation_partitions))
             if (
                 partitions_pending_revocation_unknown_tags
-                or partitions_pending_revocation_assignment_epochs is not None
+                or (partitions_pending_revocation_assignment_epochs is None or partitions_pending_revocation_assignment_epochs)
             ):
                 parts.append(_write_topic_partitions_tags_2(partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags))
             else:
@@ -3692,7 +3699,7 @@ def _read_streams_group_metadata_value_tags(buffer: Buffer, view: memoryview, p:
     tags: UnknownTags
     try:
         validated_topology_epoch: Any = -1
-        last_assignment_configs: Any = None
+        last_assignment_configs: Any = ()
         unknown: list[tuple[int, bytes]] = []
         if t > 127:
             t, p = uvarint_rest(buffer, p, end, t, "StreamsGroupMetadataValue")
@@ -3767,7 +3774,7 @@ def _decode_streams_group_metadata_value_0(buffer: Buffer, view: memoryview, p: 
         ) = _read_streams_group_metadata_value_tags(buffer, view, p, end, t)
     else:
         validated_topology_epoch = -1
-        last_assignment_configs = None
+        last_assignment_configs = ()
         tags = ()
     if p != end:
         raise not_at_end("StreamsGroupMetadataValue", p, end)
@@ -3785,7 +3792,7 @@ def _write_streams_group_metadata_value_tags(
         parts: list[Part] = []
         parts.append(write_i(validated_topology_epoch))
         known.append((0, b"".join(parts)))
-    if last_assignment_configs is not None:
+    if last_assignment_configs is None or last_assignment_configs:
         parts = []
         if last_assignment_configs is None:
             parts.append(b"\0")
@@ -3811,7 +3818,11 @@ def _encode_streams_group_metadata_value_0(message: StreamsGroupMetadataValue) -
     parts: list[Part] = []
     try:
         epoch, metadata_hash, validated_topology_epoch, last_assignment_configs, unknown_tags = message
-        if unknown_tags or validated_topology_epoch != -1 or last_assignment_configs is not None:
+        if (
+            unknown_tags
+            or validated_topology_epoch != -1
+            or (last_assignment_configs is None or last_assignment_configs)
+        ):
             parts.append(write_iq(
                 epoch, metadata_hash,
             ) + _write_streams_group_metadata_value_tags(validated_topology_epoch, last_assignment_configs, unknown_tags))
@@ -4438,7 +4449,7 @@ def _encode_streams_group_current_member_assignment_key_0(message: StreamsGroupC
 
 def _read_streams_group_current_member_assignment_task_ids_tags(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "active_tasks")
@@ -4468,7 +4479,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags(buffer: Buffer, 
 
 def _read_streams_group_current_member_assignment_task_ids_tags_2(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "standby_tasks")
@@ -4498,7 +4509,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_2(buffer: Buffer
 
 def _read_streams_group_current_member_assignment_task_ids_tags_3(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "warmup_tasks")
@@ -4528,7 +4539,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_3(buffer: Buffer
 
 def _read_streams_group_current_member_assignment_task_ids_tags_4(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "active_tasks_pending_revocation")
@@ -4558,7 +4569,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_4(buffer: Buffer
 
 def _read_streams_group_current_member_assignment_task_ids_tags_5(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "standby_tasks_pending_revocation")
@@ -4588,7 +4599,7 @@ def _read_streams_group_current_member_assignment_task_ids_tags_5(buffer: Buffer
 
 def _read_streams_group_current_member_assignment_task_ids_tags_6(buffer: Buffer, view: memoryview, p: int, end: int, t: int) -> tuple[Any, ...]:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds, its unknown ones, and the position behind them."""
-    assignment_epochs: Any = None
+    assignment_epochs: Any = ()
     unknown: list[tuple[int, bytes]] = []
     if t > 127:
         t, p = uvarint_rest(buffer, p, end, t, "warmup_tasks_pending_revocation")
@@ -4657,7 +4668,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags(buffer, view, p, end, t)
             else:
-                assignment_epochs = None
+                assignment_epochs = ()
                 tags = ()
             active_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 subtopology_id, partitions, assignment_epochs, tags,
@@ -4699,7 +4710,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     standby_tasks_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_2(buffer, view, p, end, t)
             else:
-                standby_tasks_assignment_epochs = None
+                standby_tasks_assignment_epochs = ()
                 tags = ()
             standby_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs, tags,
@@ -4741,7 +4752,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     warmup_tasks_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_3(buffer, view, p, end, t)
             else:
-                warmup_tasks_assignment_epochs = None
+                warmup_tasks_assignment_epochs = ()
                 tags = ()
             warmup_tasks.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs, tags,
@@ -4783,7 +4794,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     active_tasks_pending_revocation_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_4(buffer, view, p, end, t)
             else:
-                active_tasks_pending_revocation_assignment_epochs = None
+                active_tasks_pending_revocation_assignment_epochs = ()
                 tags = ()
             active_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 active_tasks_pending_revocation_subtopology_id, active_tasks_pending_revocation_partitions,
@@ -4826,7 +4837,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     standby_tasks_pending_revocation_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_5(buffer, view, p, end, t)
             else:
-                standby_tasks_pending_revocation_assignment_epochs = None
+                standby_tasks_pending_revocation_assignment_epochs = ()
                 tags = ()
             standby_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 standby_tasks_pending_revocation_subtopology_id, standby_tasks_pending_revocation_partitions,
@@ -4869,7 +4880,7 @@ def _decode_streams_group_current_member_assignment_value_0(buffer: Buffer, view
                     warmup_tasks_pending_revocation_assignment_epochs, tags, p,
                 ) = _read_streams_group_current_member_assignment_task_ids_tags_6(buffer, view, p, end, t)
             else:
-                warmup_tasks_pending_revocation_assignment_epochs = None
+                warmup_tasks_pending_revocation_assignment_epochs = ()
                 tags = ()
             warmup_tasks_pending_revocation.append(new(StreamsGroupCurrentMemberAssignmentTaskIds, (
                 warmup_tasks_pending_revocation_subtopology_id, warmup_tasks_pending_revocation_partitions,
@@ -4897,7 +4908,7 @@ def _write_streams_group_current_member_assignment_task_ids_tags(
 ) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -4914,7 +4925,7 @@ def _write_streams_group_current_member_assignment_task_ids_tags_2(
 ) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -4931,7 +4942,7 @@ def _write_streams_group_current_member_assignment_task_ids_tags_3(
 ) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -4948,7 +4959,7 @@ def _write_streams_group_current_member_assignment_task_ids_tags_4(
 ) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -4965,7 +4976,7 @@ def _write_streams_group_current_member_assignment_task_ids_tags_5(
 ) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -4982,7 +4993,7 @@ def _write_streams_group_current_member_assignment_task_ids_tags_6(
 ) -> bytes:
     """The tagged fields of StreamsGroupCurrentMemberAssignmentTaskIds that differ from their defaults, and the unknown ones."""
     known: list[tuple[int, bytes]] = []
-    if assignment_epochs is not None:
+    if assignment_epochs is None or assignment_epochs:
         parts: list[Part] = []
         if assignment_epochs is None:
             parts.append(b"\0")
@@ -5016,7 +5027,7 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             parts.append(write_int32s[n](*partitions))
-            if active_tasks_unknown_tags or assignment_epochs is not None:
+            if active_tasks_unknown_tags or (assignment_epochs is None or assignment_epochs):
                 parts.append(_write_streams_group_current_member_assignment_task_ids_tags(assignment_epochs, active_tasks_unknown_tags))
             else:
                 parts.append(b"\0")
@@ -5033,7 +5044,10 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             n = len(standby_tasks_partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             parts.append(write_int32s[n](*standby_tasks_partitions))
-            if standby_tasks_unknown_tags or standby_tasks_assignment_epochs is not None:
+            if (
+                standby_tasks_unknown_tags
+                or (standby_tasks_assignment_epochs is None or standby_tasks_assignment_epochs)
+            ):
                 parts.append(_write_streams_group_current_member_assignment_task_ids_tags_2(standby_tasks_assignment_epochs, standby_tasks_unknown_tags))
             else:
                 parts.append(b"\0")
@@ -5050,7 +5064,7 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             n = len(warmup_tasks_partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
             parts.append(write_int32s[n](*warmup_tasks_partitions))
-            if warmup_tasks_unknown_tags or warmup_tasks_assignment_epochs is not None:
+            if warmup_tasks_unknown_tags or (warmup_tasks_assignment_epochs is None or warmup_tasks_assignment_epochs):
                 parts.append(_write_streams_group_current_member_assignment_task_ids_tags_3(warmup_tasks_assignment_epochs, warmup_tasks_unknown_tags))
             else:
                 parts.append(b"\0")
@@ -5069,7 +5083,7 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             parts.append(write_int32s[n](*active_tasks_pending_revocation_partitions))
             if (
                 active_tasks_pending_revocation_unknown_tags
-                or active_tasks_pending_revocation_assignment_epochs is not None
+                or (active_tasks_pending_revocation_assignment_epochs is None or active_tasks_pending_revocation_assignment_epochs)
             ):
                 parts.append(_write_streams_group_current_member_assignment_task_ids_tags_4(active_tasks_pending_revocation_assignment_epochs, active_tasks_pending_revocation_unknown_tags))
             else:
@@ -5089,7 +5103,7 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             parts.append(write_int32s[n](*standby_tasks_pending_revocation_partitions))
             if (
                 standby_tasks_pending_revocation_unknown_tags
-                or standby_tasks_pending_revocation_assignment_epochs is not None
+                or (standby_tasks_pending_revocation_assignment_epochs is None or standby_tasks_pending_revocation_assignment_epochs)
             ):
                 parts.append(_write_streams_group_current_member_assignment_task_ids_tags_5(standby_tasks_pending_revocation_assignment_epochs, standby_tasks_pending_revocation_unknown_tags))
             else:
@@ -5109,7 +5123,7 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             parts.append(write_int32s[n](*warmup_tasks_pending_revocation_partitions))
             if (
                 warmup_tasks_pending_revocation_unknown_tags
-                or warmup_tasks_pending_revocation_assignment_epochs is not None
+                or (warmup_tasks_pending_revocation_assignment_epochs is None or warmup_tasks_pending_revocation_assignment_epochs)
             ):
                 parts.append(_write_streams_group_current_member_assignment_task_ids_tags_6(warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags))
             else:
