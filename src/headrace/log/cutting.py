@@ -87,8 +87,10 @@ def delete_segments(log: "Log", segments: Sequence[Segment]) -> None:
     count = len(segments)
     assert count < len(log.segments), "roll first: a log always has an active segment"
     assert list(segments) == list(log.segments)[:count], (segments, log.segments)
-    move_start(log, log.segments[count].base_offset)
+    start_offset = log.segments[count].base_offset
+    move_start(log, start_offset)
     try:
+        log.producer_history.keep_before(start_offset)
         log.remove_later(log.segments.take_out(segments))
         log.producer_history.drop_stale_snapshots()
     except OSError as error:

@@ -133,7 +133,7 @@ class Durability:
             return ()
         paths = [segment.path(suffix) for segment in segments for suffix in SEGMENT_SUFFIXES if suffix != LOG]
         start_offset = segments[0].base_offset
-        paths += [self._producers.path(at) for at in self._producers.snapshot_offsets if at > start_offset]
+        paths += [self._producers.path(at) for at in self._producers.snapshot_offsets if at >= start_offset]
         return tuple(paths)
 
     def _plan(

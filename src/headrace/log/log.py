@@ -173,6 +173,8 @@ class Log:
             # The start was advanced and remembered elsewhere, and the records up to it were lost in a crash.
             truncate_fully_and_start_at(log, log_start_offset)
         move_start(log, log_start_offset)
+        # A crash may have brought deleted segments back, not necessarily all of them.
+        delete_segments(log, log.segments.wholly_before(log_start_offset))
         log.raise_high_watermark(high_watermark)
         return log
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.errors import CorruptSnapshotError
-from headrace.log.fs import FileSystem
+from headrace.log.fs import FileSystem, sync_file
 from headrace.log.names import SNAPSHOT, file_name
 from headrace.log.producers import CompletedTxn, ProducerStates, RawHeader
 from headrace.log.scan import headers
@@ -93,6 +93,13 @@ class ProducerHistory:
         if offset not in self._snapshots:
             insort(self._snapshots, offset)
         return path
+
+    def keep_before(self, offset: int) -> None:
+        """The batches before `offset` are about to go: from now on only a snapshot knows about them. Raises OSError."""
+        if offset not in self._snapshots:
+            self.write_snapshot(offset, self.before(offset))
+        sync_file(self._fs, self.path(offset))
+        self._fs.sync_dir(self._directory)
 
     def drop_snapshots_after(self, offset: int) -> None:
         self._remove([at for at in self._snapshots if at > offset])

@@ -56,6 +56,10 @@ class Segments:
         """Where the range of a segment ends (exclusive)."""
         return self._bases[index + 1] if index + 1 < len(self._bases) else log_end_offset
 
+    def wholly_before(self, offset: int) -> Sequence[Segment]:
+        """The segments, never the active one, whose range ends at or before `offset`."""
+        return self._segments[: bisect_right(self._bases, offset, 1) - 1]
+
     def open(self, base_offset: int, size: int, config: LogConfig, *, now_ms: int) -> None:
         """A segment that is there, at the end of the row."""
         self._add(

@@ -115,6 +115,8 @@ class LogMachine(RuleBasedStateMachine):
     # Doing it
 
     def open_log(self, *, clean: bool) -> None:
+        exists = self.fs.exists(DIRECTORY)
+        self.is_new = not (exists and any(name.endswith(".log") for name in self.fs.list_dir(DIRECTORY)))
         self.log = Log.open(
             self.fs,
             DIRECTORY,
@@ -145,7 +147,8 @@ class LogMachine(RuleBasedStateMachine):
         assert end >= log_end_at_least, (end, log_end_at_least)
         assert end in {self.log.log_start_offset, *(batch.next_offset for batch in self.batches)}, end
         self.batches = [batch for batch in self.batches if batch.next_offset <= end]
-        if not self.log.size_bytes and self.synced_end < end:
+        report = self.log.recovery_report
+        if self.is_new or (report is not None and report.end_offset < end):
             # Less survived than the saved log start, perhaps not even a file: the log was begun anew there.
             assert end == self.log.log_start_offset == self.saved_log_start
             self.batches = []
