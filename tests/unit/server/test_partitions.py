@@ -1,0 +1,167 @@
+"""The partitions of a node follow the image: opened, configured, led, deleted."""
+
+import errno
+
+import pytest
+
+from headrace.cluster.image import CLUSTER_DEFAULT, EMPTY_IMAGE
+from headrace.log.memory_fs import Fault, MemoryFileSystem
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.metadata_records import ConfigRecord, PartitionChangeRecord, PartitionRecord
+from tests.support.log_batches import a_batch
+from tests.support.one_node import NODE_ID, NOW_MS, OneNode
+
+WEEK_MS = 7 * 86_400_000
+
+
+@pytest.fixture
+def fs() -> MemoryFileSystem:
+    return MemoryFileSystem()
+
+
+@pytest.fixture
+def node(fs: MemoryFileSystem) -> OneNode:
+    return OneNode(fs, other_brokers=[2])
+
+
+def append(node: OneNode, topic: str = "t") -> int:
+    return node.partition(topic).append(a_batch(b"a"), acks=1, now_ms=NOW_MS).base_offset
+
+
+def test_a_new_topic_gets_a_log_for_each_partition_of_this_node(node: OneNode, fs: MemoryFileSystem) -> None:
+    topic_id = node.create_topic("t", partitions=2)
+    node.create_topic("elsewhere", replicas=[2], leader=2)
+    assert sorted(fs.list_dir("/data")) == ["t-0", "t-1"]
+    assert len(node.partitions) == 2
+    partition = node.partition("t", 1)
+    assert (partition.topic, partition.index, partition.topic_id) == ("t", 1, topic_id)
+    assert partition.log.topic_id == topic_id
+    assert node.partitions.leader_by_id(topic_id, 1) is partition
+    assert node.partitions.replica(topic_id, 1) is partition
+
+
+def test_what_is_not_led_here_has_a_reason(node: OneNode) -> None:
+    topic_id = node.create_topic("far", replicas=[1, 2], leader=2)
+    leader = node.partitions.leader
+    assert leader("far", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert leader(topic_id, 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert leader("far", 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert leader("nope", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert leader(b"?" * 16, 0) is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_more_partitions_are_opened_and_the_others_stay(node: OneNode) -> None:
+    topic_id = node.create_topic("t")
+    before = node.partition("t")
+    node.controller.write(
+        PartitionRecord(1, topic_id, [1], [1], leader=1, leader_epoch=0, partition_epoch=0, directories=[b"d" * 16])
+    )
+    assert node.partition("t", 0) is before
+    assert node.partition("t", 1).is_leader
+
+
+def test_a_deleted_topic_is_gone_with_its_files(node: OneNode, fs: MemoryFileSystem) -> None:
+    node.create_topic("t")
+    node.create_topic("u")
+    node.delete_topic("t")
+    assert fs.list_dir("/data") == ["u-0"]
+    assert node.partitions.leader("t", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [partition.topic for partition in node.partitions] == ["u"]
+
+
+def test_a_topic_made_again_under_its_old_name_starts_empty(node: OneNode) -> None:
+    old = node.create_topic("t")
+    append(node)
+    node.delete_topic("t")
+    new = node.create_topic("t")
+    assert append(node) == 0
+    assert node.partitions.leader(old, 0) is ErrorCode.UNKNOWN_TOPIC_ID
+    assert node.partitions.leader(new, 0) is node.partition("t")
+
+
+def test_a_replica_that_moves_away_takes_its_files_along(node: OneNode, fs: MemoryFileSystem) -> None:
+    topic_id = node.create_topic("t", replicas=[1, 2])
+    node.controller.write(PartitionChangeRecord(0, topic_id, isr=[2], leader=2, replicas=[2], directories=[b"d" * 16]))
+    assert fs.list_dir("/data") == []
+    assert node.partitions.leader("t", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_leadership_comes_and_goes_with_its_epoch(node: OneNode) -> None:
+    topic_id = node.create_topic("t", replicas=[1, 2])
+    partition = node.partition("t")
+    node.controller.write(PartitionChangeRecord(0, topic_id, leader=2))
+    assert node.partitions.leader("t", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert not partition.is_leader
+    node.controller.write(PartitionChangeRecord(0, topic_id, leader=NODE_ID))
+    assert node.partition("t") is partition
+    assert partition.leader_epoch == 2
+    assert partition.log.epochs.latest_epoch == 2
+
+
+def test_configs_of_the_topic_and_of_the_broker_reach_the_logs(node: OneNode) -> None:
+    node.create_topic("t")
+    node.create_topic("own", retention_ms="7")
+    config = node.partition("t").log.config
+    assert config.retention_ms == WEEK_MS
+    node.controller.write(ConfigRecord(*CLUSTER_DEFAULT, "log.retention.ms", "1000"))
+    assert [node.partition(topic).log.config.retention_ms for topic in ("t", "own")] == [1000, 7]
+    node.set_config("t", "retention.ms", "5")
+    node.set_config("own", "retention.ms", None)
+    assert [node.partition(topic).log.config.retention_ms for topic in ("t", "own")] == [5, 1000]
+
+
+def test_what_the_operator_set_is_the_default_of_topics() -> None:
+    node = OneNode(static={"log.segment.bytes": "2000000", "log.cleanup.policy": "compact"})
+    node.create_topic("t")
+    config = node.partition("t").log.config
+    assert (config.segment_bytes, config.is_compacted, config.is_deleted) == (2_000_000, True, False)
+
+
+def test_topics_without_configs_share_one(node: OneNode) -> None:
+    node.create_topic("t", partitions=2)
+    node.create_topic("u")
+    assert node.partition("t").log.config is node.partition("u").log.config
+
+
+def test_a_log_that_cannot_be_opened_stops_no_other(
+    node: OneNode, fs: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    fs.faults.append(Fault("open", errno.EIO, path_end="00000000000000000000.log"))
+    node.create_topic("t", partitions=2)
+    assert node.partitions.leader("t", 0) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert node.partition("t", 1).is_leader
+    assert "[t-0] is offline" in caplog.text
+
+
+def test_a_restart_finds_the_records_and_the_high_watermark(node: OneNode, fs: MemoryFileSystem) -> None:
+    node.create_topic("t")
+    append(node)
+    append(node)
+    node.partition("t").log.close()
+    again = OneNode(fs)
+    again.partitions.apply(EMPTY_IMAGE, node.controller.image)
+    assert again.partition("t").log.high_watermark == 2
+    assert append(again) == 2
+
+
+def test_a_topic_that_begins_to_sync_shows_only_what_is_synced_from_then_on() -> None:
+    fs = MemoryFileSystem()
+    node = OneNode(fs)
+    node.create_topic("t")
+    append(node)
+    node.set_config("t", "flush.messages", "1")
+    partition = node.partition("t")
+    assert node.worker.chores, "what is there must be synced now"
+    append(node)
+    assert partition.log.high_watermark == 1  # it never goes back
+    node.worker.step()
+    node.worker.step()
+    assert partition.log.high_watermark == 2
+
+
+def test_an_image_that_did_not_change_changes_nothing(node: OneNode) -> None:
+    node.create_topic("t")
+    image = node.controller.image
+    partitions = list(node.partitions)
+    node.partitions.apply(image, image)
+    assert list(node.partitions) == partitions
