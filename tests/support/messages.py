@@ -4,7 +4,7 @@ Plain values are what the reference codec and the strategies speak: a struct is 
 list, records and bytes are bytes. Fields that are at their default may be left out when a message is built.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -92,6 +92,35 @@ def _build_field(module: ModuleType, field: Field, value: Any) -> Any:
     if field.is_array:
         return [_build(module, field.struct, row) for row in value]
     return _build(module, field.struct, value)
+
+
+def fields_of(row: Struct, version: int) -> Iterator[tuple[Field, ...]]:
+    """The way to every field of a version, down through its structs."""
+    for field in row.fields:
+        if version in field.versions:
+            yield (field,)
+            if field.struct is not None:
+                yield from ((field, *rest) for rest in fields_of(field.struct, version))
+
+
+def least_of(row: Struct, version: int) -> dict[str, Any]:
+    """The fewest values that a struct must be given: records are null by default, which not every version can carry."""
+    return {
+        field.name: b""
+        for field in row.fields
+        if field.type == "records" and version in field.versions and version not in field.nullable
+    }
+
+
+def value_at(path: tuple[Field, ...], value: Any, version: int) -> dict[str, Any]:
+    """Values with one field set, and the structs that lead to it; those in arrays are the only row."""
+    *above, field = path
+    values = {field.name: value}
+    for outer in reversed(above):
+        assert outer.struct is not None
+        values = least_of(outer.struct, version) | values
+        values = {outer.name: [values] if outer.is_array else values}
+    return values
 
 
 def plain(message: Any) -> Any:

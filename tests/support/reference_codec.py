@@ -68,6 +68,12 @@ def encode(message: Message, version: int, values: Values) -> bytes:
     return _Writer(version, flexible=version in message.flexible).struct(message.body, complete(message.body, values))
 
 
+def encode_with_claim(message: Message, version: int, values: Values, field: Field, count: int) -> bytes:
+    """The same bytes, except that the length of `field` is said to be `count`."""
+    writer = _Writer(version, flexible=version in message.flexible, claim=(field, count))
+    return writer.struct(message.body, complete(message.body, values))
+
+
 def decode(message: Message, version: int, data: bytes) -> dict[str, Any]:
     """Every field by name, those that the version does not have at their default. Raises RefusedError."""
     reader = _Reader(data, version, flexible=version in message.flexible)
@@ -93,16 +99,21 @@ def varint(value: int) -> bytes:
 
 
 class _Writer:
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, claim: tuple[Field, int] | None = None) -> None:
         self.version = version
         self.flexible = flexible
+        self.claim = claim  # a field that is to have a false length, and that length
 
     def struct(self, row: Struct, values: Values) -> bytes:
         for field in row.fields:
             if self.version not in field.versions and not field.is_ignorable and not _is_default(field, values):
                 raise RefusedError(f"version {self.version} has no {field.name}")
         encoded = b"".join(self.field(field, values[field.name]) for field in _present(row, self.version, tagged=False))
-        return encoded + self.tags(row, values) if self.flexible else encoded
+        if self.flexible:
+            return encoded + self.tags(row, values)
+        if values[UNKNOWN_TAGS]:
+            raise RefusedError(f"version {self.version} has no tags")
+        return encoded
 
     def tags(self, row: Struct, values: Values) -> bytes:
         tags = dict(values[UNKNOWN_TAGS])
@@ -122,33 +133,39 @@ class _Writer:
         flexible = self.flexible and not field.is_inflexible
         if field.is_array:
             items: list[bytes] = [self.item(field, item) for item in value or ()]
-            return self.length(value, "int32", flexible) + b"".join(items)
+            return self.length(field, value, "int32", flexible) + b"".join(items)
         if field.struct is not None and nullable:
             # The same two answers, but Kafka writes the marker as a varint under a tag, and as an int8 elsewhere.
             null = _NULL_STRUCT if field.tag is None else varint(0)
             return null if value is None else _PRESENT + self.struct(field.struct, value)
         if field.type == "string":
-            return self.length(None, "int16", flexible) if value is None else self.text(value, flexible)
+            text = None if value is None else _encoded_text(value)
+            return self.length(field, text, "int16", flexible) + (text or b"")
         if field.type in ("bytes", "records"):
-            return self.length(value, "int32", flexible) + bytes(value or b"")
+            return self.length(field, value, "int32", flexible) + bytes(value or b"")
         return self.item(field, value)
 
     def item(self, field: Field, value: Any) -> bytes:
         if field.struct is not None:
             return self.struct(field.struct, value)
         if field.type == "string":
-            return self.text(value, self.flexible)
+            text = _encoded_text(value)
+            return self.length(None, text, "int16", self.flexible) + text
         return struct.pack(_FORMATS[field.type], value)
 
-    def text(self, value: str, flexible: bool) -> bytes:
-        encoded = value.encode()
-        if len(encoded) > _MAX_TEXT_BYTES:
-            raise RefusedError(f"a string of {len(encoded)} bytes")
-        return self.length(encoded, "int16", flexible) + encoded
-
-    def length(self, value: Any, legacy_type: str, flexible: bool) -> bytes:
+    def length(self, field: Field | None, value: Any, legacy_type: str, flexible: bool) -> bytes:
+        """The length of a field, or of an item in an array if that is None."""
         count = -1 if value is None else len(value)
+        if self.claim is not None and self.claim[0] is field:
+            count = self.claim[1]
         return varint(count + 1) if flexible else struct.pack(_FORMATS[legacy_type], count)
+
+
+def _encoded_text(value: str) -> bytes:
+    encoded = value.encode()
+    if len(encoded) > _MAX_TEXT_BYTES:
+        raise RefusedError(f"a string of {len(encoded)} bytes")
+    return encoded
 
 
 def _is_default(field: Field, values: Values) -> bool:

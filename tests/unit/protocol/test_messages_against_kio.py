@@ -22,7 +22,7 @@ from tests.support.messages import Definition, all_messages, plain
 STORED = {"group_records", "metadata_records", "quorum_state", "share_records", "transaction_records"}
 
 CLIENT_MESSAGES = [definition for definition in all_messages() if definition.module_name not in STORED]
-FEW = examples(4)
+FEW = examples(3)
 MANY = examples(60)
 
 

@@ -1,35 +1,22 @@
 """All messages at all versions, records included, against a codec that walks the definitions; and what is refused."""
 
 import struct
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wiregen.model import Field, Struct
 
 from headrace.protocol.errors import EncodeError
 from tests.support import reference_codec
+from tests.support.codec_checks import check_round_trip
 from tests.support.message_values import examples, values_of
-from tests.support.messages import Definition, all_messages, message_named, plain
+from tests.support.messages import Definition, all_messages, fields_of, message_named, plain, value_at
 from tests.support.reference_codec import complete
 
 FEW = examples(3)
 MANY = examples(60)
-
-
-def check(definition: Definition, version: int, values: dict[str, Any]) -> None:
-    """The same bytes as the reference, and the same values from them; also inside of a larger buffer."""
-    body = definition.message.body
-    data = reference_codec.encode(definition.message, version, values)
-    assert definition.encode(version, definition.build(values)).hex(" ") == data.hex(" ")
-    expected = complete(body, values)
-    assert complete(body, plain(definition.decode(version, data))) == expected
-    surrounded = bytearray(b"\xa5" * 7 + data + b"\xa5" * 300)
-    decoded = definition.decoder(version)(surrounded, memoryview(surrounded), 7, 7 + len(data))
-    assert complete(body, plain(decoded)) == expected
 
 
 def check_versions(definition: Definition, versions: Iterable[int], effort: settings) -> None:
@@ -37,7 +24,7 @@ def check_versions(definition: Definition, versions: Iterable[int], effort: sett
     @given(st.fixed_dictionaries({version: values_of(definition, version) for version in versions}))
     def round_trip(values: dict[int, dict[str, Any]]) -> None:
         for version, values_of_version in values.items():
-            check(definition, version, values_of_version)
+            check_round_trip(definition, version, values_of_version)
 
     round_trip()
 
@@ -96,22 +83,6 @@ def test_a_value_that_a_version_has_no_field_for_is_refused_unless_it_may_be_ign
     encode_elsewhere()
 
 
-def fields_of(row: Struct, version: int) -> Iterator[tuple[Field, ...]]:
-    """The way to every field of a version, down through its structs."""
-    for field in row.fields:
-        if version in field.versions:
-            yield (field,)
-            if field.struct is not None:
-                yield from ((field, *rest) for rest in fields_of(field.struct, version))
-
-
-def value_at(path: tuple[Field, ...], value: Any) -> dict[str, Any]:
-    """Values with `value` at the end of the path, and rows on the way to it."""
-    field, *rest = path
-    inner = value_at(tuple(rest), value) if rest else value
-    return {field.name: [inner] if field.is_array else inner}
-
-
 MISFITS: dict[str, list[Any]] = {
     **{f"int{bits}": [1 << bits - 1, -(1 << bits - 1) - 1, None, "1"] for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": [1 << bits, -1, None, "1"] for bits in (16, 32)},
@@ -130,7 +101,7 @@ def test_a_value_that_its_field_cannot_hold_is_refused_by_name(definition: Defin
         for misfit in MISFITS.get(field.type, []):
             if misfit is None and version in field.nullable and not field.is_array:
                 continue
-            found = refusal_of(definition, version, value_at(path, misfit))
+            found = refusal_of(definition, version, value_at(path, [misfit] if field.is_array else misfit, version))
             assert found == ".".join(each.name for each in path), repr(misfit)
 
 
@@ -138,11 +109,10 @@ def test_a_value_that_its_field_cannot_hold_is_refused_by_name(definition: Defin
 def test_null_is_refused_where_the_version_has_no_null(definition: Definition) -> None:
     for version in definition.versions:
         for path in fields_of(definition.message.body, version):
-            *above, field = path
+            field = path[-1]
             if version in field.nullable or field.type == "bool":  # to `struct`, anything is true or false
                 continue
-            null = value_at((*above, replace(field, is_array=False)), None)
-            assert refusal_of(definition, version, null), f"{field.name} v{version}"
+            assert refusal_of(definition, version, value_at(path, None, version)), f"{field.name} v{version}"
 
 
 def refusal_of(definition: Definition, version: int, values: dict[str, Any]) -> str | None:

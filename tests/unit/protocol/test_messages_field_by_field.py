@@ -1,0 +1,137 @@
+"""Every field of every message on its own: at the edges of its size, null, cut off, and with a length that is a lie.
+
+What chance would find late is asked for here: an array whose count takes two bytes, a null where none may be, a count
+that is one too high in the last array of a message.
+"""
+
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from wiregen.model import Field
+
+from headrace.protocol.errors import EncodeError
+from tests.support import reference_codec
+from tests.support.codec_checks import BEHIND, check_outcome, check_round_trip, codecs, decode_metered, outcome
+from tests.support.message_values import DECISIONS, values_from
+from tests.support.messages import UNKNOWN_TAGS, Definition, all_messages, fields_of, least_of, value_at
+
+# A compact length is one above the size, and takes a second byte from 128 on.
+EDGE_SIZES: Final = (126, 127)
+HUGE: Final = {"string": 0x7FFF, "bytes": 0x7FFFFFFF, "records": 0x7FFFFFFF}
+ONE_OF_EACH: Final = b"\x01" * DECISIONS  # values with one row in every array, and nothing null
+
+
+def sized_fields(definition: Definition, version: int) -> Iterator[tuple[Field, ...]]:
+    for path in fields_of(definition.message.body, version):
+        if path[-1].is_array or path[-1].type in HUGE:
+            yield path
+
+
+def content_of(field: Field, size: int, version: int) -> Any:
+    """A value of that size for an array, a string or bytes."""
+    if not field.is_array:
+        return "x" * size if field.type == "string" else b"x" * size
+    if field.struct is not None:
+        return [least_of(field.struct, version)] * size
+    return [{"string": "", "uuid": bytes(16)}.get(field.type, 0)] * size
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_every_field_is_carried_at_small_sizes_and_as_null(definition: Definition) -> None:
+    for version in codecs(definition):
+        for path in fields_of(definition.message.body, version):
+            field = path[-1]
+            if version in field.nullable:
+                check_round_trip(definition, version, value_at(path, None, version))
+            for size in (0, 2, 3) if field.is_array else ():
+                check_round_trip(definition, version, value_at(path, content_of(field, size, version), version))
+            if field.struct is not None and not field.is_array:
+                check_round_trip(definition, version, value_at(path, {}, version))
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_a_length_of_one_byte_and_a_length_of_two_are_carried(definition: Definition) -> None:
+    check_edge_sizes(definition, definition.versions[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_a_length_of_one_byte_and_a_length_of_two_are_carried_in_every_version(definition: Definition) -> None:
+    for version in codecs(definition):
+        check_edge_sizes(definition, version)
+
+
+def check_edge_sizes(definition: Definition, version: int) -> None:
+    for path in sized_fields(definition, version):
+        for size in EDGE_SIZES:
+            check_round_trip(definition, version, value_at(path, content_of(path[-1], size, version), version))
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_unknown_tags_are_carried_by_every_struct_of_a_flexible_version_and_refused_by_the_others(
+    definition: Definition,
+) -> None:
+    for version in codecs(definition):
+        for values in with_tags(definition, version):
+            if definition.is_flexible(version):
+                check_round_trip(definition, version, values)
+            elif definition.is_flexible(definition.versions[-1]):
+                with pytest.raises(EncodeError, match="unknown_tags"):
+                    definition.encode(version, definition.build(values))
+
+
+def with_tags(definition: Definition, version: int) -> Iterator[dict[str, Any]]:
+    """A message with unknown tags, and one for each of its structs with tags in that."""
+    tags = {UNKNOWN_TAGS: ((77, b"unknown"),)}
+    yield tags
+    for path in fields_of(definition.message.body, version):
+        field = path[-1]
+        if field.struct is not None:
+            row = least_of(field.struct, version) | tags
+            yield value_at(path, [row] if field.is_array else row, version)
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_every_proper_beginning_of_a_message_is_refused(definition: Definition) -> None:
+    for version in codecs(definition):
+        values = values_from(ONE_OF_EACH, definition, version)
+        data = reference_codec.encode(definition.message, version, values)
+        decode = definition.decoder(version)
+        for end in range(len(data)):
+            assert outcome(decode, data[:end], BEHIND[0])[0] == "refused", f"v{version}: {end} bytes of {data.hex()}"
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_one_byte_too_many_is_refused(definition: Definition) -> None:
+    for version in codecs(definition):
+        values = values_from(ONE_OF_EACH, definition, version)
+        data = reference_codec.encode(definition.message, version, values)
+        assert outcome(definition.decoder(version), data + b"\x00", BEHIND[0])[0] == "refused"
+
+
+@pytest.fixture
+def traced_memory() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("traced_memory")
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_a_length_that_is_a_lie_is_seen_through_and_costs_nothing(definition: Definition) -> None:
+    for version in codecs(definition):
+        for path in sized_fields(definition, version):
+            field = path[-1]
+            values = value_at(path, content_of(field, 2, version), version)
+            huge = 0x7FFFFFFF if field.is_array else HUGE[field.type]
+            # Null, one too few, one too many, and as many as can be said; below -1 there is nothing in a varint.
+            lies = [-1, 1, 3, huge] + ([] if definition.is_flexible(version) else [-2])
+            for lie in lies:
+                data = reference_codec.encode_with_claim(definition.message, version, values, field, lie)
+                check_outcome(definition, version, data)
+            decode_metered(
+                definition.decoder(version),
+                reference_codec.encode_with_claim(definition.message, version, values, field, huge),
+            )
