@@ -9,9 +9,16 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from headrace.log.append import Origin
 from headrace.log.config import LogConfig
@@ -26,6 +33,8 @@ PRODUCERS = (11, 12, 13)
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=150, segment_ms=1000)
 PARENT = "/data"
 DIRECTORY = "/data/topic-0"
+
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 
 seeds = st.integers(0, 1 << 30)
 fractions = st.floats(0, 1)
@@ -474,7 +483,14 @@ class LogMachine(RuleBasedStateMachine):
             assert self.log.flushed_offset <= self.end
 
 
-TestLogModel = LogMachine.TestCase
-TestLogModel.settings = settings(
-    max_examples=400, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
-)
+def test_the_log_agrees_with_a_plain_list_through_any_short_story() -> None:
+    run_state_machine_as_test(
+        LogMachine, settings=settings(max_examples=20, stateful_step_count=30, deadline=None, phases=PHASES)
+    )
+
+
+@pytest.mark.slow
+def test_the_log_agrees_with_a_plain_list_through_thousands_of_steps() -> None:
+    run_state_machine_as_test(
+        LogMachine, settings=settings(max_examples=150, stateful_step_count=100, deadline=None, phases=PHASES)
+    )
