@@ -89,6 +89,10 @@ class Partitions:
         """The partition, whoever leads it."""
         return self._by_place.get((topic_id, index))
 
+    def has(self, partition: Partition) -> bool:
+        """Is it still here? Who keeps one for later must ask."""
+        return self._by_place.get((partition.topic_id, partition.index)) is partition
+
     def _why_not(self, topic: str | bytes, index: int) -> ErrorCode:
         topic_id = self._image.topic_ids.get(topic) if isinstance(topic, str) else topic
         found = None if topic_id is None else self._image.topics.get(topic_id)

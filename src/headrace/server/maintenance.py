@@ -1,0 +1,188 @@
+"""What the broker does unasked: retention, compaction, syncs by age, checkpoints, forgetting idle producers.
+
+Theory. Nothing here may be felt by a request. Work on the loop goes partition by partition, a few of them at a time,
+and then gives way; what may wait for the disk goes to the worker thread, and only while that has room. A round visits
+all partitions that were there when it began; the next one begins an interval after its end.
+
+    tidy        every second: hand the logs' chores to the worker, and begin syncs that are due by `flush.ms`
+    retention   `log.retention.check.interval.ms`: delete segments that have had their time
+    producers   `producer.id.expiration.check.interval.ms`: forget those who were silent for too long
+    checkpoint  `log.flush.offset.checkpoint.interval.ms`: save recovery points, log starts and high watermarks
+    compaction  one log at a time, the dirtiest first; rests for `log.cleaner.backoff.ms` when there is none
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from headrace.cluster.config_types import Value
+from headrace.log.cleaner import Cleaner
+from headrace.log.config import UNLIMITED
+from headrace.log.errors import StorageError
+from headrace.log.fs import FileSystem
+from headrace.log.log import Log
+from headrace.log.retention import apply_retention
+from headrace.server.checkpointing import save_all
+from headrace.server.clock import Clock, Timer
+from headrace.server.compaction import Compaction
+from headrace.server.group_commit import GroupCommit
+from headrace.server.partition import Partition
+from headrace.server.partitions import Partitions
+from headrace.server.worker import Worker
+
+_LOG: Final = logging.getLogger(__name__)
+
+VISITS: Final = 50  # partitions per turn: about a millisecond of retention, less of anything else
+TURN_MS: Final = 10  # between turns requests have the loop
+TIDY_INTERVAL_MS: Final = 1000
+
+
+class MaintenanceSettings(NamedTuple):
+    retention_interval_ms: int = 300_000
+    producers_interval_ms: int = 600_000
+    checkpoint_interval_ms: int = 60_000
+    cleaner_backoff_ms: int = 15_000
+    cleaner_enabled: bool = True
+
+    @classmethod
+    def from_broker(cls, values: Mapping[str, Value]) -> "MaintenanceSettings":
+        """From `config_resolution.broker_values`."""
+        known: Any = values
+        return cls(
+            known["log.retention.check.interval.ms"],
+            known["producer.id.expiration.check.interval.ms"],
+            known["log.flush.offset.checkpoint.interval.ms"],
+            known["log.cleaner.backoff.ms"],
+            known["log.cleaner.enable"],
+        )
+
+
+class Maintenance:
+    """Runs from `start` to `stop`. On the loop's thread."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        fs: FileSystem,
+        worker: Worker,
+        flushes: GroupCommit,
+        cleaner: Cleaner,
+        clock: Clock,
+        settings: MaintenanceSettings | None = None,
+    ) -> None:
+        settings = settings or MaintenanceSettings()
+        self._partitions = partitions
+        self._fs = fs
+        self._worker = worker
+        self._flushes = flushes
+        self._clock = clock
+        self._dirty_since_ms: dict[Partition, int] = {}
+        self._rounds = [
+            _Round(partitions, clock, TIDY_INTERVAL_MS, self._tidy, self._forget_removed),
+            _Round(partitions, clock, settings.retention_interval_ms, self._retain),
+            _Round(partitions, clock, settings.producers_interval_ms, self._forget_producers),
+            _Round(partitions, clock, settings.checkpoint_interval_ms, None, self.checkpoint),
+        ]
+        self._compaction = Compaction(partitions, fs, worker, cleaner, clock, settings.cleaner_backoff_ms)
+        self._compacts = settings.cleaner_enabled
+
+    def start(self) -> None:
+        for each in self._rounds:
+            each.start()
+        if self._compacts:
+            self._compaction.start()
+
+    def stop(self) -> None:
+        for each in self._rounds:
+            each.stop()
+        self._compaction.stop()
+
+    def checkpoint(self) -> None:
+        if self._worker.has_room:
+            save_all(self._partitions, self._fs, self._worker)
+
+    # Visits
+
+    def _tidy(self, partition: Partition) -> None:
+        log = partition.log
+        if self._worker.has_room:
+            for chore in log.take_chores():
+                self._worker.submit(chore)
+        if log.config.flush_ms != UNLIMITED and log.failure is None:
+            self._flush_if_old(partition, log)
+
+    def _flush_if_old(self, partition: Partition, log: Log) -> None:
+        if log.flushed_offset >= log.log_end_offset:
+            self._dirty_since_ms.pop(partition, None)
+            return
+        now_ms = self._clock.now_ms()
+        if now_ms - self._dirty_since_ms.setdefault(partition, now_ms) >= log.config.flush_ms:
+            del self._dirty_since_ms[partition]
+            self._flushes.add(partition)
+
+    def _forget_removed(self) -> None:
+        for partition in [each for each in self._dirty_since_ms if not self._partitions.has(each)]:
+            del self._dirty_since_ms[partition]
+
+    def _retain(self, partition: Partition) -> None:
+        log = partition.log
+        if log.failure is not None:
+            return
+        before = log.log_start_offset
+        count = apply_retention(self._fs, log, now_ms=self._clock.now_ms())
+        if count:
+            _LOG.info("%r deleted %d segments; the log starts at %d", partition, count, log.log_start_offset)
+        if log.log_start_offset != before:
+            partition.log_start_moved()
+
+    def _forget_producers(self, partition: Partition) -> None:
+        log = partition.log
+        if log.producer_states is not None:  # else nobody needs them, and loading them would be work for nothing
+            log.expire_producers(self._clock.now_ms())
+
+
+class _Round:
+    """Visit every partition, some at a time, then `end`; and again after an interval."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        clock: Clock,
+        interval_ms: int,
+        visit: Callable[[Partition], None] | None,
+        end: Callable[[], None] | None = None,
+    ) -> None:
+        self._partitions = partitions
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._visit = visit
+        self._end = end
+        self._left: Iterator[Partition] = iter(())
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        self._timer = self._clock.call_later(self._interval_ms, self._begin)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _begin(self) -> None:
+        self._left = iter(list(self._partitions) if self._visit is not None else ())
+        self._turn()
+
+    def _turn(self) -> None:
+        for _ in range(VISITS):
+            partition = next(self._left, None)
+            if partition is None:
+                if self._end is not None:
+                    self._end()
+                self.start()
+                return
+            if self._visit is not None and self._partitions.has(partition):
+                try:
+                    self._visit(partition)
+                except StorageError as error:  # of this log; the others have theirs done
+                    _LOG.error("%r: %s", partition, error)
+        self._timer = self._clock.call_later(TURN_MS, self._turn)

@@ -1,0 +1,228 @@
+"""What the broker does unasked, by a clock that the tests move."""
+
+import errno
+
+import pytest
+
+from headrace.log.checkpoints import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    TopicPartition,
+    read_offsets,
+)
+from headrace.log.cleaner import Cleaner
+from headrace.log.memory_fs import Fault, MemoryFileSystem
+from headrace.log.open_files import OpenFiles
+from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.server.group_commit import GroupCommit
+from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, Maintenance, MaintenanceSettings
+from tests.support.log_batches import a_batch
+from tests.support.one_node import NOW_MS, OneNode
+
+HOUR_MS = 3_600_000
+SETTINGS = MaintenanceSettings()
+
+
+class Site:
+    """A node, and who keeps it in order."""
+
+    def __init__(self) -> None:
+        self.fs = MemoryFileSystem()
+        self.node = OneNode(self.fs)
+        self.cleaner = Cleaner(self.fs, OpenFiles(100), {})
+        worker: object = self.node.worker
+        self.maintenance = Maintenance(
+            self.node.partitions,
+            self.fs,
+            worker,  # type: ignore[arg-type]
+            GroupCommit(worker),  # type: ignore[arg-type]
+            self.cleaner,
+            self.node.clock,
+        )
+        self.maintenance.start()
+
+    def append(self, topic: str = "t", *, count: int = 1, key: bytes = b"k", **how: int) -> None:
+        for _ in range(count):
+            now_ms = self.node.clock.now_ms()
+            batch = a_batch(b"v" * 400, keys=[key], timestamps=[now_ms], **how)  # type: ignore[arg-type]
+            self.node.partition(topic).append(batch, acks=1, now_ms=now_ms)
+
+    def pass_time(self, milliseconds: int) -> None:
+        """And let the worker do what comes up."""
+        self.node.clock.move(milliseconds)
+        while self.node.worker.chores:
+            self.node.worker.step()
+
+    def files(self, topic: str = "t") -> list[str]:
+        return sorted(name for name in self.fs.list_dir(f"/data/{topic}-0") if name.endswith((".log", ".deleted")))
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+def test_old_segments_go_and_their_files_with_them(site: Site) -> None:
+    site.node.create_topic("t", retention_ms=str(HOUR_MS), internal_segment_bytes="1000")
+    site.append(count=6)
+    assert len(site.files()) == 3
+    site.pass_time(2 * HOUR_MS)
+    log = site.node.partition("t").log
+    assert log.log_start_offset == 6
+    assert site.files() == ["00000000000000000006.log"]
+
+
+def test_young_segments_stay(site: Site) -> None:
+    site.node.create_topic("t", retention_ms=str(HOUR_MS), internal_segment_bytes="1000")
+    site.append(count=6)
+    site.pass_time(HOUR_MS)
+    assert site.node.partition("t").log.log_start_offset == 0
+
+
+def test_retention_is_news_for_a_session(site: Site) -> None:
+    site.node.create_topic("t", retention_ms=str(HOUR_MS), internal_segment_bytes="1000")
+    site.append(count=6)
+    rows = [FetchPartition(0, fetch_offset=6, partition_max_bytes=1000)]
+    first = FetchRequest(session_epoch=0, topics=[FetchTopic("t", partitions=rows)])
+    session_id = site.node.ask("Fetch", 12, first).session_id
+    assert not site.node.ask("Fetch", 12, FetchRequest(session_id=session_id, session_epoch=1)).responses
+    site.pass_time(2 * HOUR_MS)
+    (topic,) = site.node.ask("Fetch", 12, FetchRequest(session_id=session_id, session_epoch=2)).responses
+    assert topic.partitions[0].log_start_offset == 6
+
+
+def test_a_log_that_fails_does_not_keep_others_from_retention(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    for topic in ("bad", "good"):
+        site.node.create_topic(topic, retention_ms=str(HOUR_MS), internal_segment_bytes="1000")
+        site.append(topic, count=6)
+    site.fs.faults.append(Fault("rename", errno.EIO))
+    site.pass_time(2 * HOUR_MS)
+    assert site.node.partition("good").log.log_start_offset == 6
+    assert site.node.partition("bad").log.failure is not None
+    assert "[bad-0" in caplog.text
+
+
+def test_many_partitions_are_visited_a_few_at_a_time(site: Site) -> None:
+    site.node.create_topic("t", partitions=3 * VISITS, retention_ms="1", internal_segment_bytes="1000")
+    for index in range(3 * VISITS):
+        site.node.partition("t", index).append(a_batch(), acks=1, now_ms=NOW_MS)
+
+    def retained() -> int:
+        return sum(partition.log.log_start_offset for partition in site.node.partitions)
+
+    site.pass_time(SETTINGS.retention_interval_ms)
+    assert retained() == VISITS
+    site.pass_time(TURN_MS)
+    assert retained() == 2 * VISITS
+    site.pass_time(TURN_MS)
+    assert retained() == 3 * VISITS
+
+
+def test_a_topic_deleted_between_two_turns_is_left_alone(site: Site) -> None:
+    site.node.create_topic("first", partitions=VISITS)
+    site.node.create_topic("t", retention_ms="1")
+    site.append()
+    partition = site.node.partition("t")
+    site.pass_time(SETTINGS.retention_interval_ms)
+    site.node.delete_topic("t")
+    site.pass_time(TURN_MS)
+    assert partition.log.log_start_offset == 0
+
+
+def test_rolled_segments_are_made_durable_soon(site: Site) -> None:
+    site.node.create_topic("t", internal_segment_bytes="1000")
+    site.append(count=5)
+    log = site.node.partition("t").log
+    assert log.recovery_point == 0
+    site.pass_time(TIDY_INTERVAL_MS)
+    assert log.recovery_point == 4
+
+
+def test_records_are_synced_when_they_are_old_enough(site: Site) -> None:
+    site.node.create_topic("t", flush_ms="3000")
+    site.node.create_topic("never")
+    site.append()
+    site.append("never")
+    site.pass_time(3000)
+    log = site.node.partition("t").log
+    assert log.flushed_offset == 0
+    site.pass_time(TIDY_INTERVAL_MS)
+    assert log.flushed_offset == 1
+    assert site.node.partition("never").log.flushed_offset == 0
+
+
+def test_producers_that_are_silent_for_long_are_forgotten(site: Site) -> None:
+    site.node.create_topic("t")
+    site.append(producer=1)
+    site.pass_time(23 * HOUR_MS)
+    site.append(producer=2)
+    site.pass_time(2 * HOUR_MS)
+    assert [state.producer_id for state in site.node.partition("t").log.producers] == [2]
+
+
+def test_offsets_are_saved(site: Site) -> None:
+    site.node.create_topic("t", internal_segment_bytes="1000")
+    site.append(count=5)
+    site.node.partition("t").advance_log_start(1)
+    site.pass_time(TIDY_INTERVAL_MS)
+    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    place = TopicPartition("t", 0)
+    assert read_offsets(site.fs, f"/data/{RECOVERY_POINTS}") == {place: 4}
+    assert read_offsets(site.fs, f"/data/{LOG_STARTS}") == {place: 1}
+    assert read_offsets(site.fs, f"/data/{HIGH_WATERMARKS}") == {place: 5}
+
+
+def test_offsets_that_cannot_be_saved_are_saved_the_next_time(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    site.node.create_topic("t")
+    site.append()
+    site.fs.faults.append(Fault("append", errno.ENOSPC, path_end=f"{HIGH_WATERMARKS}.tmp"))
+    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    assert f"cannot save /data/{HIGH_WATERMARKS}" in caplog.text
+    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    assert read_offsets(site.fs, f"/data/{HIGH_WATERMARKS}") == {TopicPartition("t", 0): 1}
+
+
+def test_compacted_topics_keep_the_newest_of_each_key(site: Site) -> None:
+    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append(count=10)
+    log = site.node.partition("t").log
+    before = log.size_bytes
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert log.size_bytes < before / 2
+    assert (log.log_start_offset, log.log_end_offset) == (0, 10)
+    assert read_offsets(site.fs, f"/data/{CLEANER_OFFSETS}") == {TopicPartition("t", 0): 8}
+    site.append()
+    assert log.log_end_offset == 11
+
+
+def test_a_topic_that_is_deleted_while_it_is_compacted(site: Site) -> None:
+    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append(count=10)
+    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
+    assert site.node.worker.chores
+    site.node.delete_topic("t")
+    site.pass_time(0)
+    assert site.cleaner.cleaned_to == {}
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+
+
+def test_background_work_waits_while_the_worker_has_no_room(site: Site) -> None:
+    site.node.create_topic("t", internal_segment_bytes="1000", cleanup_policy="compact")
+    site.append(count=10)
+    site.node.worker.has_room = False
+    site.node.clock.move(SETTINGS.checkpoint_interval_ms)
+    assert not site.node.worker.chores
+    site.node.worker.has_room = True
+    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    assert site.node.partition("t").log.size_bytes < 2000
+
+
+def test_after_the_stop_nothing_happens(site: Site) -> None:
+    site.node.create_topic("t", retention_ms="1", internal_segment_bytes="1000", flush_ms="1")
+    site.append(count=6)
+    site.maintenance.stop()
+    site.node.clock.move(10 * HOUR_MS)
+    assert not site.node.worker.chores
+    assert site.node.partition("t").log.log_start_offset == 0
