@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from headrace.log.inspect.decode import plain
+from tests.support.messages import plain as as_values
 
 _RECORD: Final = re.compile(r"^\| offset: (\d+) ", flags=re.MULTILINE)
 
@@ -71,8 +72,8 @@ def _compare(value: Any, printable: Any, theirs: Any, path: str) -> Iterator[str
 
 
 def _is_default(message: Any, name: str) -> bool:
-    value, default = getattr(message, name), message._field_defaults[name]
-    return bool(list(value) == list(default) if isinstance(value, list) and default is not None else value == default)
+    """Lists and the tuples that stand for them as defaults are the same here, also inside of rows."""
+    return bool(as_values(getattr(message, name)) == as_values(message._field_defaults[name]))
 
 
 def _fold(name: str) -> str:
