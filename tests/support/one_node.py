@@ -108,11 +108,11 @@ class DirectoryLogs:
         self.fs = fs
         self.path = path
 
-    def open(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
+    def open_log(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
         path = f"{self.path}/{directory_name(partition)}"
         return Log.open(self.fs, path, config, clean=True, now_ms=now_ms, topic_id=topic_id)
 
-    def delete(self, partition: TopicPartition) -> None:
+    def delete_log(self, partition: TopicPartition) -> None:
         self.fs.remove_tree(f"{self.path}/{directory_name(partition)}")
 
 

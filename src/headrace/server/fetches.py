@@ -12,6 +12,7 @@ from typing import Final
 
 from headrace.log.epochs import UNKNOWN_OFFSET
 from headrace.log.errors import OffsetOutOfRangeError
+from headrace.protocol.compression import Codec
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import DEFAULT_EPOCH_END_OFFSET as NO_DIVERGENCE
 from headrace.protocol.messages.fetch import DEFAULT_LEADER_ID_AND_EPOCH as NO_LEADER
@@ -38,6 +39,7 @@ from headrace.server.waiters import Parked, Watch, Watched
 
 _READ_COMMITTED: Final = 1
 _REDIRECTS_SINCE: Final = 16
+_ZSTD_SINCE: Final = 10  # older clients cannot read it
 _REDIRECTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _NO_OFFSET: Final = -1
 _NO_REPLICA: Final = -1
@@ -49,6 +51,7 @@ class Fetch:
         "_ctx",
         "_has_errors",
         "_is_follower",
+        "_is_unusual",
         "_later",
         "_parked",
         "_request",
@@ -74,6 +77,7 @@ class Fetch:
         self._wants_session = wants_session
         self._committed = request.isolation_level == _READ_COMMITTED
         self._is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+        self._is_unusual = self._is_follower or ctx.version < _ZSTD_SINCE
         self._rows: list[tuple[Watched, PartitionData]] = []
         self._has_errors = False
         self._later: Later[FetchResponse] | None = None  # while it waits
@@ -162,8 +166,8 @@ class Fetch:
         if type(partition) is not Partition:
             return self._error(watched, partition)  # type: ignore[arg-type]
         code = partition.check_epoch(watched.current_leader_epoch)
-        if self._is_follower and not code:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # no other node has a replica of it
+        if self._is_unusual and not code:
+            code = self._check(partition)
         if code:
             return self._error(watched, code)
         log = partition.log
@@ -206,6 +210,13 @@ class Fetch:
                 (),
             ),
         )
+
+    def _check(self, partition: Partition) -> ErrorCode:
+        """May whoever asks read this partition?"""
+        if self._is_follower:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # no other node has a replica of it
+        is_zstd = partition.compression is not None and partition.compression.codec is Codec.ZSTD
+        return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_zstd else ErrorCode.NONE
 
     def _error(self, watched: Watched, code: ErrorCode) -> PartitionData:
         leader = None

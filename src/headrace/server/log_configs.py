@@ -7,6 +7,7 @@ from headrace.cluster.config_resolution import broker_values, topic_defaults, to
 from headrace.cluster.config_types import Value
 from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource, Image
 from headrace.log.config import LogConfig, TimestampType
+from headrace.server.recompression import Compression
 
 
 class TopicSettings(NamedTuple):
@@ -14,7 +15,7 @@ class TopicSettings(NamedTuple):
 
     log: LogConfig
     min_insync_replicas: int
-    compression_type: str
+    compression: Compression | None  # None: as the producers compressed them
 
 
 class TopicDefaults:
@@ -58,4 +59,4 @@ class TopicDefaults:
             max_compaction_lag_ms=values["max.compaction.lag.ms"],
             min_cleanable_dirty_ratio=values["min.cleanable.dirty.ratio"],
         )
-        return TopicSettings(log, values["min.insync.replicas"], values["compression.type"])
+        return TopicSettings(log, values["min.insync.replicas"], Compression.from_topic(configs))

@@ -20,7 +20,9 @@ from headrace.log.slices import LogSlice
 from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.error_codes import ErrorCode
 from headrace.server.group_commit import GroupCommit
+from headrace.server.log_configs import TopicSettings
 from headrace.server.log_errors import NotEnoughReplicasError
+from headrace.server.recompression import Compression, recompress
 from headrace.server.waiters import ANY_SIZE, Watched
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Partition:
         "_min_insync_replicas",
         "_replicas",
         "acks",
+        "compression",
         "flushes_every_append",
         "index",
         "is_internal",
@@ -68,6 +71,7 @@ class Partition:
         self._min_insync_replicas = 1  # as the topic says
         self.min_insync_replicas = 1  # as it counts: no more than there are replicas
         self._set_flushing(log.config)
+        self.compression: Compression | None = None
         self.watchers: dict[Watched, None] = {}
         self.acks: deque[tuple[int, Acknowledgements, int]] = deque()
 
@@ -103,12 +107,14 @@ class Partition:
             acknowledgements.settle(slot, code)
         self._tell_watchers(ANY_SIZE)
 
-    def configure(self, config: LogConfig, *, min_insync_replicas: int) -> None:
+    def configure(self, settings: TopicSettings) -> None:
+        config = settings.log
         if config != self.log.config:
             self.log.update_config(config)
         self._set_flushing(config)
-        self._min_insync_replicas = min_insync_replicas
-        self.min_insync_replicas = min(min_insync_replicas, self._replicas)
+        self.compression = settings.compression
+        self._min_insync_replicas = settings.min_insync_replicas
+        self.min_insync_replicas = min(self._min_insync_replicas, self._replicas)
         if self.is_leader:
             self._begin_flushing()
             self._advance_high_watermark()
@@ -136,6 +142,8 @@ class Partition:
             raise NotEnoughReplicasError(
                 f"{self._in_sync} replicas are in sync, min.insync.replicas is {self.min_insync_replicas}"
             )
+        if self.compression is not None:
+            records = recompress(records, self.compression)
         result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if self._flush_messages:
             self._flush_if_due()

@@ -31,10 +31,10 @@ class Logs(Protocol):
 
     path: str
 
-    def open(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
+    def open_log(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
         """The log that is there, or a new one. Raises LogError."""
 
-    def delete(self, partition: TopicPartition) -> None: ...
+    def delete_log(self, partition: TopicPartition) -> None: ...
 
 
 class Partitions:
@@ -142,7 +142,7 @@ class Partitions:
             for index in topic.partitions:
                 partition = self._by_place.get((topic_id, index))
                 if partition is not None:
-                    partition.configure(settings.log, min_insync_replicas=settings.min_insync_replicas)
+                    partition.configure(settings)
 
     def _settings_of(self, image: Image, topic: Topic) -> TopicSettings:
         return self._defaults.settings_of(image.config(ConfigResource(ConfigKind.TOPIC, topic.name)))
@@ -166,7 +166,7 @@ class Partitions:
     def _open(self, topic: Topic, index: int, settings: TopicSettings) -> bool:
         place = (topic.topic_id, index)
         try:
-            log = self._logs.open(
+            log = self._logs.open_log(
                 TopicPartition(topic.name, index), topic.topic_id, settings.log, now_ms=self.clock.now_ms()
             )
         except LogError as error:
@@ -175,7 +175,7 @@ class Partitions:
             return False
         self._offline.discard(place)
         partition = self._by_place[place] = Partition(topic.name, topic.topic_id, index, log, self._flushes)
-        partition.configure(settings.log, min_insync_replicas=settings.min_insync_replicas)
+        partition.configure(settings)
         return True
 
     def _set_role(self, partition: Partition, state: PartitionState) -> None:
@@ -200,6 +200,6 @@ class Partitions:
             if partition is not None:
                 for key in ((topic.name, index), (topic.topic_id, index)):
                     self._led.pop(key, None)
-                self._logs.delete(TopicPartition(topic.name, index))
+                self._logs.delete_log(TopicPartition(topic.name, index))
                 partition.is_leader = False
                 partition.release(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from headrace.log.memory_fs import Fault, MemoryFileSystem
-from headrace.protocol.batch import write_crc
+from headrace.protocol.batch import BatchHeader, read_header, write_crc
 from headrace.protocol.compression import Codec
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import ProtocolError
+from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.messages.metadata_records import PartitionChangeRecord
 from headrace.protocol.messages.produce import (
     NodeEndpoint,
@@ -17,6 +18,7 @@ from headrace.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from headrace.protocol.records import Record, read_records
 from headrace.protocol.types import ZERO_UUID
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NOW_MS, Answer, OneNode
@@ -317,3 +319,54 @@ def test_a_client_cannot_claim_the_brokers_clock(node: OneNode) -> None:
     batch[22] |= 0x08
     write_crc(batch, 0, len(batch))
     assert code(produce(node, batch)) is ErrorCode.INVALID_TIMESTAMP
+
+
+class TestCompressionType:
+    """The topic says how its batches are compressed."""
+
+    def stored(self, node: OneNode, topic: str) -> tuple[BatchHeader, list[Record]]:
+        data = node.partition(topic).log.read(0, max_bytes=1 << 20).read()
+        return read_header(data), list(read_records(data))
+
+    @pytest.mark.parametrize("codec", list(Codec))
+    @pytest.mark.parametrize("wanted", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+    def test_batches_are_stored_as_the_topic_wants_them(self, codec: Codec, wanted: str) -> None:
+        node = OneNode()
+        node.create_topic("t", compression_type=wanted)
+        batch = a_batch(
+            b"a" * 500, b"b" * 500, codec=codec, producer=7, producer_epoch=2, timestamps=[NOW_MS, NOW_MS + 5]
+        )
+        assert code(produce(node, batch)) is ErrorCode.NONE
+        header, records = self.stored(node, "t")
+        assert Codec(header.codec).name.replace("NONE", "UNCOMPRESSED") == wanted.upper()
+        assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 2, 0)
+        assert [(each.timestamp, each.key, each.value) for each in records] == [
+            (NOW_MS, b"k", b"a" * 500),
+            (NOW_MS + 5, b"k", b"b" * 500),
+        ]
+
+    def test_by_default_they_stay_as_they_came(self, node: OneNode) -> None:
+        batch = a_batch(b"a" * 500, codec=Codec.LZ4)
+        produce(node, batch)
+        assert self.stored(node, "t")[0].crc == read_header(batch).crc
+
+    def test_a_damaged_batch_is_still_found_out(self, node: OneNode) -> None:
+        node.create_topic("zip", compression_type="gzip")
+        batch = a_batch(b"a" * 500)
+        batch[-1] ^= 1
+        assert code(produce(node, batch, topic="zip")) is ErrorCode.CORRUPT_MESSAGE
+
+    def test_what_no_client_may_send_is_still_refused(self, node: OneNode) -> None:
+        node.create_topic("zip", compression_type="gzip")
+        batch = a_batch(b"a" * 500)
+        batch[22] |= 0x20  # a control batch
+        write_crc(batch, 0, len(batch))
+        assert code(produce(node, batch, topic="zip")) is ErrorCode.INVALID_RECORD
+
+    def test_consumers_that_cannot_read_zstd_are_told(self, node: OneNode) -> None:
+        node.create_topic("z", compression_type="zstd")
+        produce(node, a_batch(b"a"), topic="z")
+        wanted = FetchRequest(topics=[FetchTopic("z", partitions=[FetchPartition(0, partition_max_bytes=1000)])])
+        for version, expected in ((9, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (10, ErrorCode.NONE)):
+            (topic,) = node.ask("Fetch", version, wanted).responses
+            assert code(topic.partitions[0]) is expected

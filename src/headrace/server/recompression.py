@@ -1,0 +1,66 @@
+"""`compression.type`: a topic may want its batches compressed in one way, whatever its producers do.
+
+It is the one case where the broker writes the records of a client anew. What could not be written back the same (a flag
+that no client may set, counts that do not agree) is left as it is: the log refuses it, and says why.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from headrace.cluster.config_types import Value
+from headrace.protocol.batch import CODEC_MASK, TRANSACTIONAL_FLAG, verify
+from headrace.protocol.compression import Codec
+from headrace.protocol.records import NewRecord, build_batch, read_records
+
+AS_PRODUCED: Final = "producer"
+_CODECS: Final = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+_LEVELS: Final = {
+    Codec.GZIP: "compression.gzip.level",
+    Codec.LZ4: "compression.lz4.level",
+    Codec.ZSTD: "compression.zstd.level",
+}
+_LIBRARY_DEFAULT: Final = -1  # of gzip
+_MAX_LZ4: Final = 16  # Kafka's scale goes one further than the library's
+
+
+class Compression(NamedTuple):
+    codec: Codec
+    level: int | None
+
+    @classmethod
+    def from_topic(cls, configs: Mapping[str, Value]) -> "Compression | None":
+        """None: batches stay as producers compressed them."""
+        values: Any = configs
+        name = values["compression.type"]
+        if name == AS_PRODUCED:
+            return None
+        codec = _CODECS[name]
+        if codec not in _LEVELS:
+            return cls(codec, None)
+        level = values[_LEVELS[codec]]
+        if codec is Codec.GZIP and level == _LIBRARY_DEFAULT:
+            return cls(codec, None)
+        return cls(codec, min(level, _MAX_LZ4) if codec is Codec.LZ4 else level)
+
+
+def recompress(records: bytearray | memoryview, compression: Compression) -> bytearray | memoryview:
+    """The one batch in `records`, compressed as the topic wants it. Raises CorruptBatchError."""
+    header = verify(records)
+    is_plain = not header.attributes & ~(CODEC_MASK | TRANSACTIONAL_FLAG)
+    if header.codec == compression.codec or not is_plain or header.record_count != header.last_offset_delta + 1:
+        return records
+    return build_batch(
+        [NewRecord(each.timestamp, each.key, each.value, each.headers) for each in read_records(records)],
+        codec=compression.codec,
+        level=compression.level,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+    )
