@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
+from headrace.log.checkpoints import TopicPartition
 from headrace.log.cleaner_filter import BatchFilter, LastWord
 from headrace.log.cleaner_keys import NewestOffsets
 from headrace.log.cleaner_transactions import DecidedTransactions
@@ -84,8 +85,9 @@ class Throttle:
             self._slice = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CleaningPlan:
+    partition: TopicPartition
     fs: FileSystem
     directory: str
     config: LogConfig
@@ -136,7 +138,7 @@ class CleaningPlan:
                     if not newest.has_room_for(header.record_count):
                         return newest
                     for record in read_records(batch):
-                        if record.key is not None and record.offset >= start:
+                        if record.key is not None:
                             newest.put(record.key, record.offset)
                 newest.end_offset = header.next_offset
             newest.end_offset = source.end_offset  # beyond a gap that an earlier round has left

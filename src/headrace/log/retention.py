@@ -16,8 +16,27 @@ from collections.abc import Sequence
 
 from headrace.log.config import LogConfig
 from headrace.log.fs import FileSystem
+from headrace.log.log import Log
 from headrace.log.names import LOG
 from headrace.log.segment import Segment
+
+
+def apply_retention(fs: FileSystem, log: Log, *, now_ms: int) -> int:
+    """Delete what has had its time. How many segments that were. Raises StorageError."""
+    segments = list(log.segments)
+    count = count_expired(
+        fs,
+        segments,
+        log.config,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.high_watermark,
+        now_ms=now_ms,
+    )
+    if count == len(segments):
+        log.roll(now_ms=now_ms)
+    log.delete_segments(segments[:count])
+    return count
 
 
 def count_expired(

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from headrace.log.checkpoints import TopicPartition
 from headrace.log.cleaner_keys import ENTRY_BYTES
 from headrace.log.cleaner_ratio import DirtyRange, measure_dirt
 from headrace.log.cleaner_run import SLICE_BYTES, CleanerLimits, CleaningOutcome, CleaningPlan, Source, group_sources
@@ -45,6 +46,7 @@ def plan(
     limits: CleanerLimits | None = None,
 ) -> CleaningPlan:
     return CleaningPlan(
+        partition=TopicPartition("orders", 0),
         fs=fs,
         directory=DIRECTORY,
         config=config,
