@@ -16,6 +16,7 @@ from tests.support.kafka_tools import KafkaToolError, KafkaTools
 CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 60.0
+START_ATTEMPTS: Final = 3
 _API_VERSIONS_REQUEST: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # key 18, version 0, no client id
 
 # Few internal partitions and small indexes keep a data directory small enough to copy; a short cleaner back-off and a
@@ -46,6 +47,10 @@ SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
+class PortTakenError(KafkaToolError):
+    """Between choosing a port and listening on it, somebody else was faster."""
+
+
 class ApacheKafka:
     """A broker on `directory`: formatted at the first start, on free loopback ports that change with every start."""
 
@@ -74,6 +79,14 @@ class ApacheKafka:
         """Start and wait until the broker answers requests."""
         assert self._process is None, "already running"
         self.directory.mkdir(parents=True, exist_ok=True)
+        for _ in range(START_ATTEMPTS - 1):
+            try:
+                return self._start()
+            except PortTakenError:
+                continue  # by somebody else on this machine, since the ports were chosen
+        return self._start()
+
+    def _start(self) -> None:
         properties = self._write_properties()
         if not (self.data / "meta.properties").exists():
             arguments = ["format", "--standalone", "-t", CLUSTER_ID, "-c", str(properties)]
@@ -137,7 +150,8 @@ class ApacheKafka:
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise KafkaToolError(f"Apache Kafka ended with {process.returncode}:\n{self.log_tail()}")
+                kind = PortTakenError if "Address already in use" in self.log_tail() else KafkaToolError
+                raise kind(f"Apache Kafka ended with {process.returncode}:\n{self.log_tail()}")
             try:
                 with socket.create_connection((host, int(port)), timeout=1) as connection:
                     connection.sendall(_API_VERSIONS_REQUEST)
