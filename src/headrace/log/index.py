@@ -15,6 +15,7 @@ Files are written at their exact size; those of Apache Kafka may be preallocated
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -49,6 +50,9 @@ class OffsetIndex:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __iter__(self) -> Iterator[OffsetEntry]:
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, index: int) -> OffsetEntry:
         entry = self._entries[index]
@@ -113,6 +117,9 @@ class TimeIndex:
 
     def __len__(self) -> int:
         return len(self._timestamps)
+
+    def __iter__(self) -> Iterator[TimeEntry]:
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, index: int) -> TimeEntry:
         return TimeEntry(self._timestamps[index], self.base_offset + self._offsets[index])
