@@ -104,6 +104,12 @@ def check_size(size: int, config: LogConfig) -> None:
             f"a batch of {size} bytes, max.message.bytes is {config.max_message_bytes}. "
             "Send smaller batches, or raise the topic's limit."
         )
+    _check_fits(size, config)
+
+
+def _check_fits(size: int, config: LogConfig) -> None:
+    if size > config.segment_bytes:
+        raise RecordListTooLargeError(f"{size} bytes in one request, segment.bytes is {config.segment_bytes}")
 
 
 def check_timestamp(timestamp: int, now_ms: int, config: LogConfig) -> None:
@@ -132,9 +138,7 @@ def check_incoming(
     if origin is Origin.CLIENT and len(batches) > 1 and any(batch.header[9] != NO_PRODUCER_ID for batch in batches):
         # Their sequences are checked against what is stored, not against one another.
         raise InvalidRecordError(f"{len(batches)} batches with producer ids in one request; there may be one")
-    total = batches[-1].end - batches[0].start
-    if total > config.segment_bytes:
-        raise RecordListTooLargeError(f"{total} bytes in one request, segment.bytes is {config.segment_bytes}")
+    _check_fits(batches[-1].end - batches[0].start, config)
 
 
 def _check_client_header(header: RawHeader) -> None:

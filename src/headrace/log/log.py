@@ -366,9 +366,10 @@ class Log:
         segment = self.active
         segment.load_indexes()
         if must_roll(segment, size=size, last_offset=last_offset, max_timestamp=max_timestamp, now_ms=now_ms):
-            # Offsets far behind the log's end (replication of a compacted log) need a segment that begins with them.
-            base_offset = self.log_end_offset if segment.size else first_offset
-            segment = self.roll(now_ms=now_ms, base_offset=base_offset)
+            segment = self.roll(now_ms=now_ms)
+            if last_offset > segment.last_room:
+                # Far behind the log's end, by replication of a compacted log: a segment must begin with them.
+                segment = self.roll(now_ms=now_ms, base_offset=first_offset)
         segment.prepare_appends()
         self._quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
