@@ -95,17 +95,25 @@ class Meter:
         sys.setprofile(None)
 
 
-def decode_metered(decode: Decoder[Any], data: bytes) -> None:
-    """Decode, or refuse, within bounds that depend on nothing but the size of the frame; memory must be traced."""
-    buffer = data + BEHIND[-1]
-    view = memoryview(buffer)
+def check_costs(decode: Decoder[Any], frames: list[bytes]) -> None:
+    """Each frame is decoded, or refused, within bounds that depend on nothing but its size."""
+    tracemalloc.start()
+    try:
+        for data in frames:
+            _check_memory(decode, data)
+    finally:
+        tracemalloc.stop()
+    for data in frames:
+        with Meter(CALLS_AT_LEAST + CALLS_PER_BYTE * len(data)), suppress(DecodeError):
+            decode(data, memoryview(data), 0, len(data))
+
+
+def _check_memory(decode: Decoder[Any], data: bytes) -> None:
+    view = memoryview(data)
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     with suppress(DecodeError):
-        decode(buffer, view, 0, len(data))
+        decode(data, view, 0, len(data))
     _, peak = tracemalloc.get_traced_memory()
     allowed = MEMORY_AT_LEAST + MEMORY_PER_BYTE * len(data)
     assert peak - before <= allowed, f"{peak - before} bytes for a frame of {len(data)}: {data[:100].hex()}"
-    # Once more for the calls: to count them, Python lays out tables of its own, which are no cost of decoding.
-    with Meter(CALLS_AT_LEAST + CALLS_PER_BYTE * len(data)), suppress(DecodeError):
-        decode(buffer, view, 0, len(data))

@@ -4,7 +4,6 @@ What chance would find late is asked for here: an array whose count takes two by
 that is one too high in the last array of a message.
 """
 
-import tracemalloc
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -13,14 +12,15 @@ from wiregen.model import Field
 
 from headrace.protocol.errors import EncodeError
 from tests.support import reference_codec
-from tests.support.codec_checks import BEHIND, check_outcome, check_round_trip, codecs, decode_metered, outcome
+from tests.support.codec_checks import BEHIND, check_costs, check_outcome, check_round_trip, codecs, outcome
 from tests.support.message_values import DECISIONS, values_from
-from tests.support.messages import UNKNOWN_TAGS, Definition, all_messages, fields_of, least_of, value_at
+from tests.support.messages import UNKNOWN_TAGS, Definition, Values, all_messages, fields_of, least_of, value_at
 
 # A compact length is one above the size, and takes a second byte from 128 on.
 EDGE_SIZES: Final = (126, 127)
 HUGE: Final = {"string": 0x7FFF, "bytes": 0x7FFFFFFF, "records": 0x7FFFFFFF}
-ONE_OF_EACH: Final = b"\x01" * DECISIONS  # values with one row in every array, and nothing null
+ONE_OF_EACH: Final = b"\x01" * DECISIONS  # values with one row in every array, all tags, and nothing null
+TWO_OF_EACH: Final = b"\x02" * DECISIONS  # values with two rows in every array, no tags, and nothing null
 
 
 def sized_fields(definition: Definition, version: int) -> Iterator[tuple[Field, ...]]:
@@ -45,6 +45,7 @@ def test_every_field_is_carried_at_small_sizes_and_as_null(definition: Definitio
             field = path[-1]
             if version in field.nullable:
                 check_round_trip(definition, version, value_at(path, None, version))
+                check_beginnings(definition, version, value_at(path, None, version))
             for size in (0, 2, 3) if field.is_array else ():
                 check_round_trip(definition, version, value_at(path, content_of(field, size, version), version))
             if field.struct is not None and not field.is_array:
@@ -96,11 +97,15 @@ def with_tags(definition: Definition, version: int) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("definition", all_messages(), ids=str)
 def test_every_proper_beginning_of_a_message_is_refused(definition: Definition) -> None:
     for version in codecs(definition):
-        values = values_from(ONE_OF_EACH, definition, version)
-        data = reference_codec.encode(definition.message, version, values)
-        decode = definition.decoder(version)
-        for end in range(len(data)):
-            assert outcome(decode, data[:end], BEHIND[0])[0] == "refused", f"v{version}: {end} bytes of {data.hex()}"
+        for decisions in (ONE_OF_EACH, TWO_OF_EACH):
+            check_beginnings(definition, version, values_from(decisions, definition, version))
+
+
+def check_beginnings(definition: Definition, version: int, values: Values) -> None:
+    data = reference_codec.encode(definition.message, version, values)
+    decode = definition.decoder(version)
+    for end in range(len(data)):
+        assert outcome(decode, data[:end], BEHIND[0])[0] == "refused", f"v{version}: {end} bytes of {data.hex()}"
 
 
 @pytest.mark.parametrize("definition", all_messages(), ids=str)
@@ -111,27 +116,17 @@ def test_one_byte_too_many_is_refused(definition: Definition) -> None:
         assert outcome(definition.decoder(version), data + b"\x00", BEHIND[0])[0] == "refused"
 
 
-@pytest.fixture
-def traced_memory() -> Iterator[None]:
-    tracemalloc.start()
-    yield
-    tracemalloc.stop()
-
-
-@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("definition", all_messages(), ids=str)
 def test_a_length_that_is_a_lie_is_seen_through_and_costs_nothing(definition: Definition) -> None:
     for version in codecs(definition):
+        greedy = []
         for path in sized_fields(definition, version):
             field = path[-1]
             values = value_at(path, content_of(field, 2, version), version)
             huge = 0x7FFFFFFF if field.is_array else HUGE[field.type]
-            # Null, one too few, one too many, and as many as can be said; below -1 there is nothing in a varint.
-            lies = [-1, 1, 3, huge] + ([] if definition.is_flexible(version) else [-2])
-            for lie in lies:
+            # Null, one too few, one too many, as many as can be said; and below null, which no varint can say.
+            for lie in (-1, 1, 3, huge) if definition.is_flexible(version) else (-2, -1, 1, 3, huge):
                 data = reference_codec.encode_with_claim(definition.message, version, values, field, lie)
                 check_outcome(definition, version, data)
-            decode_metered(
-                definition.decoder(version),
-                reference_codec.encode_with_claim(definition.message, version, values, field, huge),
-            )
+            greedy.append(data)
+        check_costs(definition.decoder(version), greedy)

@@ -7,7 +7,6 @@ may grow with the bytes that are there, not with what the bytes claim.
 """
 
 import random
-import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 from headrace.protocol.header import read_request_header, read_response_header
 from tests.support import reference_codec
-from tests.support.codec_checks import BEHIND, check_outcome, codecs, decode_metered, outcome
+from tests.support.codec_checks import BEHIND, check_costs, check_outcome, codecs, outcome
 from tests.support.message_values import DECISIONS, examples, values_from
 from tests.support.messages import Definition, all_messages
 
@@ -92,21 +91,25 @@ def test_a_decoder_sees_nothing_but_its_frame_and_raises_nothing_but_its_error_a
     fuzz_from()
 
 
-@pytest.fixture
-def traced_memory() -> Iterator[None]:
-    tracemalloc.start()
-    yield
-    tracemalloc.stop()
-
-
-@pytest.mark.usefixtures("traced_memory")
 @pytest.mark.parametrize("definition", all_messages(), ids=str)
 def test_a_large_frame_costs_memory_and_work_in_proportion(definition: Definition) -> None:
     for version in codecs(definition):
-        source = random.Random(str(definition))
-        mixed = bytes(source.choices((0, 1, 2, 3, 4), k=1000))
-        for frame in (b"\x01" * 1000, b"\x02" * 1000, b"\x00\x01" * 500, mixed):
-            decode_metered(definition.decoder(version), frame)
+        mixed = bytes(random.Random(str(definition)).choices((0, 1, 2, 3, 4), k=1000))
+        frames = [b"\x01" * 1000, b"\x02" * 1000, b"\x00\x01" * 500, mixed]
+        check_costs(definition.decoder(version), frames)
+
+
+def test_a_decoder_that_wastes_memory_or_work_would_be_noticed() -> None:
+    def hoard(data: object, _view: memoryview, _position: int, _end: int) -> object:
+        return bytearray(100_000)
+
+    def dawdle(data: object, _view: memoryview, _position: int, _end: int) -> object:
+        return [len(str(number)) for number in range(1000)]
+
+    with pytest.raises(AssertionError, match="bytes for a frame of 10"):
+        check_costs(hoard, [bytes(10)])
+    with pytest.raises(AssertionError, match="more than 340 calls"):
+        check_costs(dawdle, [bytes(10)])
 
 
 def fuzz_header(read: Callable[..., Any], source: random.Random, rounds: int) -> None:
