@@ -164,7 +164,7 @@ class Log:
                 now_ms=now_ms,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
-                open_files=open_files or OpenFiles(_OWN_OPEN_FILES),
+                open_files=OpenFiles(_OWN_OPEN_FILES) if open_files is None else open_files,
             )
         except OSError as error:
             raise StorageError(f"cannot open the log in {directory}: {error}") from error
