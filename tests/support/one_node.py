@@ -13,12 +13,10 @@ from headrace.cluster.decision import Decision
 from headrace.cluster.features import default_levels
 from headrace.cluster.image import EMPTY_IMAGE, ConfigKind, Image
 from headrace.cluster.metadata_records import MetadataRecord
-from headrace.log.checkpoints import TopicPartition
 from headrace.log.chores import Chore
 from headrace.log.config import LogConfig
-from headrace.log.directory_names import directory_name
+from headrace.log.directory import LogDirectory
 from headrace.log.fs import FileSystem
-from headrace.log.log import Log
 from headrace.log.memory_fs import MemoryFileSystem
 from headrace.protocol.apis import API_BY_NAME, load
 from headrace.protocol.header import read_response_header, response_header_version, write_request_header
@@ -101,21 +99,6 @@ class StepWorker:
         pass
 
 
-class DirectoryLogs:
-    """Logs in one directory, opened as if the last process had stopped well."""
-
-    def __init__(self, fs: FileSystem, path: str) -> None:
-        self.fs = fs
-        self.path = path
-
-    def open_log(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
-        path = f"{self.path}/{directory_name(partition)}"
-        return Log.open(self.fs, path, config, clean=True, now_ms=now_ms, topic_id=topic_id)
-
-    def delete_log(self, partition: TopicPartition) -> None:
-        self.fs.remove_tree(f"{self.path}/{directory_name(partition)}")
-
-
 class Asker:
     """The connection, as far as a handler sees it."""
 
@@ -137,7 +120,8 @@ class OneNode:
         self.controller = MemoryController()
         self.worker = StepWorker()
         flushes = GroupCommit(cast("Worker", self.worker))
-        self.partitions = Partitions(NODE_ID, DirectoryLogs(self.fs, path), flushes, self.clock, static)
+        self.logs = LogDirectory.open(self.fs, path, lambda _: LogConfig(), now_ms=NOW_MS)
+        self.partitions = Partitions(NODE_ID, self.logs, flushes, self.clock, static)
         self.fetch_sessions = FetchSessions(slots=slots, random=Random(7))
         self.context = Context(
             node_id=NODE_ID,

@@ -8,12 +8,10 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from headrace.log.checkpoints import CLEANER_OFFSETS, TopicPartition
+from headrace.log.checkpoints import TopicPartition
 from headrace.log.cleaner import Cleaner
 from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan
 from headrace.log.errors import StorageError
-from headrace.log.fs import FileSystem
-from headrace.server.checkpointing import SaveOffsets
 from headrace.server.clock import Clock, Timer
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
@@ -26,14 +24,12 @@ class Compaction:
     def __init__(
         self,
         partitions: Partitions,
-        fs: FileSystem,
         worker: Worker,
         cleaner: Cleaner,
         clock: Clock,
         backoff_ms: int,
     ) -> None:
         self._partitions = partitions
-        self._fs = fs
         self._worker = worker
         self._cleaner = cleaner
         self._clock = clock
@@ -84,15 +80,12 @@ class Compaction:
 
     def _swap(self, partition: Partition, plan: CleaningPlan, outcome: CleaningOutcome) -> None:
         try:
-            is_done = self._cleaner.finish(partition.log, plan, outcome)
+            self._cleaner.finish(partition.log, plan, outcome)
         except StorageError as error:
             _LOG.error("%r: %s", partition, error)
             return
         if outcome.failure is not None:
             _LOG.error("%r cannot be compacted: %s", partition, outcome.failure)
-        if is_done and self._worker.has_room:
-            path = f"{self._partitions.path}/{CLEANER_OFFSETS}"
-            self._worker.submit(SaveOffsets(self._fs, path, dict(self._cleaner.cleaned_to)))
 
 
 class _Clean:

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from headrace.cluster.config_types import Value
-from headrace.log.cleaner import Cleaner
 from headrace.log.config import UNLIMITED
+from headrace.log.directory import LogDirectory
+from headrace.log.directory_chores import WriteCheckpoints
 from headrace.log.errors import StorageError
 from headrace.log.fs import FileSystem
 from headrace.log.log import Log
 from headrace.log.retention import apply_retention
-from headrace.server.checkpointing import save_all
 from headrace.server.clock import Clock, Timer
 from headrace.server.compaction import Compaction
 from headrace.server.group_commit import GroupCommit
@@ -64,26 +64,28 @@ class Maintenance:
         self,
         partitions: Partitions,
         fs: FileSystem,
+        logs: LogDirectory,
         worker: Worker,
         flushes: GroupCommit,
-        cleaner: Cleaner,
         clock: Clock,
         settings: MaintenanceSettings | None = None,
     ) -> None:
         settings = settings or MaintenanceSettings()
         self._partitions = partitions
         self._fs = fs
+        self._logs = logs
+        self._is_saving = False
         self._worker = worker
         self._flushes = flushes
         self._clock = clock
         self._dirty_since_ms: dict[Partition, int] = {}
         self._rounds = [
-            _Round(partitions, clock, TIDY_INTERVAL_MS, self._tidy, self._forget_removed),
+            _Round(partitions, clock, TIDY_INTERVAL_MS, self._tidy, self._tidy_directory),
             _Round(partitions, clock, settings.retention_interval_ms, self._retain),
             _Round(partitions, clock, settings.producers_interval_ms, self._forget_producers),
-            _Round(partitions, clock, settings.checkpoint_interval_ms, None, self.checkpoint),
+            _Round(partitions, clock, settings.checkpoint_interval_ms, None, self._checkpoint),
         ]
-        self._compaction = Compaction(partitions, fs, worker, cleaner, clock, settings.cleaner_backoff_ms)
+        self._compaction = Compaction(partitions, worker, logs.cleaner, clock, settings.cleaner_backoff_ms)
         self._compacts = settings.cleaner_enabled
 
     def start(self) -> None:
@@ -97,9 +99,17 @@ class Maintenance:
             each.stop()
         self._compaction.stop()
 
-    def checkpoint(self) -> None:
-        if self._worker.has_room:
-            save_all(self._partitions, self._fs, self._worker)
+    def _checkpoint(self) -> None:
+        # One at a time: an older one must not overwrite a newer one.
+        if self._worker.has_room and not self._is_saving:
+            self._is_saving = True
+            self._worker.submit(_Save(self, self._logs.plan_checkpoint()))
+
+    def saved(self, error: OSError | None) -> None:
+        """What is saved may be old, so a failure is made up for by the next one."""
+        self._is_saving = False
+        if error is not None:
+            _LOG.error("the checkpoints of %s cannot be saved: %s", self._logs.path, error)
 
     # Visits
 
@@ -120,7 +130,10 @@ class Maintenance:
             del self._dirty_since_ms[partition]
             self._flushes.add(partition)
 
-    def _forget_removed(self) -> None:
+    def _tidy_directory(self) -> None:
+        if self._worker.has_room:
+            for chore in self._logs.take_chores(now_ms=self._clock.now_ms()):
+                self._worker.submit(chore)
         for partition in [each for each in self._dirty_since_ms if not self._partitions.has(each)]:
             del self._dirty_since_ms[partition]
 
@@ -186,3 +199,22 @@ class _Round:
                 except StorageError as error:  # of this log; the others have theirs done
                     _LOG.error("%r: %s", partition, error)
         self._timer = self._clock.call_later(TURN_MS, self._turn)
+
+
+class _Save:
+    """Checkpoints as a chore."""
+
+    __slots__ = ("_owner", "_plan")
+
+    def __init__(self, owner: Maintenance, plan: WriteCheckpoints) -> None:
+        self._owner = owner
+        self._plan = plan
+
+    def run(self) -> None:
+        self._plan.run()
+
+    def done(self) -> None:
+        self._owner.saved(None)
+
+    def failed(self, error: OSError) -> None:
+        self._owner.saved(error)

@@ -9,32 +9,24 @@ A log that cannot be opened does not stop the others: its partition is offline, 
 
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from headrace.cluster.image import CLUSTER_DEFAULT, EMPTY_IMAGE, ConfigKind, ConfigResource, Image, Topic
 from headrace.cluster.image import Partition as PartitionState
 from headrace.log.checkpoints import TopicPartition
-from headrace.log.config import LogConfig
-from headrace.log.errors import LogError
+from headrace.log.directory import LogDirectory
+from headrace.log.errors import StorageError
 from headrace.log.log import Log
 from headrace.protocol.error_codes import ErrorCode
 from headrace.server.clock import Clock
 from headrace.server.group_commit import GroupCommit
 from headrace.server.log_configs import TopicDefaults, TopicSettings
+from headrace.server.log_errors import LOG_ERRORS
 from headrace.server.partition import Partition
 
 _LOG: Final = logging.getLogger(__name__)
 
-
-class Logs(Protocol):
-    """The logs of a data directory."""
-
-    path: str
-
-    def open_log(self, partition: TopicPartition, topic_id: bytes, config: LogConfig, *, now_ms: int) -> Log:
-        """The log that is there, or a new one. Raises LogError."""
-
-    def delete_log(self, partition: TopicPartition) -> None: ...
+METADATA_TOPIC: Final = "__cluster_metadata"  # its log is the controller's
 
 
 class Partitions:
@@ -54,7 +46,12 @@ class Partitions:
     )
 
     def __init__(
-        self, node_id: int, logs: Logs, flushes: GroupCommit, clock: Clock, static: Mapping[str, str] | None = None
+        self,
+        node_id: int,
+        logs: LogDirectory,
+        flushes: GroupCommit,
+        clock: Clock,
+        static: Mapping[str, str] | None = None,
     ) -> None:
         self.node_id = node_id
         self.clock = clock
@@ -166,10 +163,8 @@ class Partitions:
     def _open(self, topic: Topic, index: int, settings: TopicSettings) -> bool:
         place = (topic.topic_id, index)
         try:
-            log = self._logs.open_log(
-                TopicPartition(topic.name, index), topic.topic_id, settings.log, now_ms=self.clock.now_ms()
-            )
-        except LogError as error:
+            log = self._log_of(TopicPartition(topic.name, index), topic.topic_id)
+        except LOG_ERRORS as error:
             self._offline.add(place)
             _LOG.error("[%s-%d] is offline: %s", topic.name, index, error)
             return False
@@ -177,6 +172,14 @@ class Partitions:
         partition = self._by_place[place] = Partition(topic.name, topic.topic_id, index, log, self._flushes)
         partition.configure(settings)
         return True
+
+    def _log_of(self, place: TopicPartition, topic_id: bytes) -> Log:
+        """The log that is there, or a new one. Raises one of LOG_ERRORS."""
+        now_ms = self.clock.now_ms()
+        if place in self._logs and self._logs.topic_id(place) not in (topic_id, None):
+            self._logs.delete(place, now_ms=now_ms)  # of a topic with the same name, deleted while this node was away
+        log = self._logs.get(place, now_ms=now_ms)
+        return self._logs.create(place, topic_id=topic_id, now_ms=now_ms) if log is None else log
 
     def _set_role(self, partition: Partition, state: PartitionState) -> None:
         keys: tuple[tuple[str | bytes, int], ...] = (
@@ -200,6 +203,21 @@ class Partitions:
             if partition is not None:
                 for key in ((topic.name, index), (topic.topic_id, index)):
                     self._led.pop(key, None)
-                self._logs.delete_log(TopicPartition(topic.name, index))
+                self._delete(TopicPartition(topic.name, index))
                 partition.is_leader = False
                 partition.release(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _delete(self, place: TopicPartition) -> None:
+        if place in self._logs:
+            try:
+                self._logs.delete(place, now_ms=self.clock.now_ms())
+            except StorageError as error:
+                _LOG.error("[%s] its files stay: %s", place, error)
+
+    def delete_strays(self) -> None:
+        """After the first image: delete the logs of topics that were deleted while this node was away."""
+        for place in list(self._logs):
+            topic_id = self._logs.topic_id(place)
+            if topic_id is not None and topic_id not in self._image.topics and place.topic != METADATA_TOPIC:
+                _LOG.info("[%s] belongs to no topic any more, and is deleted", place)
+                self._delete(place)

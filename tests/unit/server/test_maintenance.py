@@ -12,9 +12,7 @@ from headrace.log.checkpoints import (
     TopicPartition,
     read_offsets,
 )
-from headrace.log.cleaner import Cleaner
 from headrace.log.memory_fs import Fault, MemoryFileSystem
-from headrace.log.open_files import OpenFiles
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.server.group_commit import GroupCommit
 from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, Maintenance, MaintenanceSettings
@@ -31,14 +29,14 @@ class Site:
     def __init__(self) -> None:
         self.fs = MemoryFileSystem()
         self.node = OneNode(self.fs)
-        self.cleaner = Cleaner(self.fs, OpenFiles(100), {})
+        self.cleaner = self.node.logs.cleaner
         worker: object = self.node.worker
         self.maintenance = Maintenance(
             self.node.partitions,
             self.fs,
+            self.node.logs,
             worker,  # type: ignore[arg-type]
             GroupCommit(worker),  # type: ignore[arg-type]
-            self.cleaner,
             self.node.clock,
         )
         self.maintenance.start()
@@ -179,7 +177,7 @@ def test_offsets_that_cannot_be_saved_are_saved_the_next_time(site: Site, caplog
     site.append()
     site.fs.faults.append(Fault("append", errno.ENOSPC, path_end=f"{HIGH_WATERMARKS}.tmp"))
     site.pass_time(SETTINGS.checkpoint_interval_ms)
-    assert f"cannot save /data/{HIGH_WATERMARKS}" in caplog.text
+    assert "the checkpoints of /data cannot be saved" in caplog.text
     site.pass_time(SETTINGS.checkpoint_interval_ms)
     assert read_offsets(site.fs, f"/data/{HIGH_WATERMARKS}") == {TopicPartition("t", 0): 1}
 
@@ -192,6 +190,7 @@ def test_compacted_topics_keep_the_newest_of_each_key(site: Site) -> None:
     site.pass_time(SETTINGS.cleaner_backoff_ms)
     assert log.size_bytes < before / 2
     assert (log.log_start_offset, log.log_end_offset) == (0, 10)
+    site.pass_time(SETTINGS.checkpoint_interval_ms)
     assert read_offsets(site.fs, f"/data/{CLEANER_OFFSETS}") == {TopicPartition("t", 0): 8}
     site.append()
     assert log.log_end_offset == 11
@@ -206,6 +205,20 @@ def test_a_topic_that_is_deleted_while_it_is_compacted(site: Site) -> None:
     site.pass_time(0)
     assert site.cleaner.cleaned_to == {}
     site.pass_time(SETTINGS.cleaner_backoff_ms)
+
+
+def test_the_files_of_a_deleted_topic_go_when_their_time_has_come(site: Site) -> None:
+    site.node.create_topic("t", file_delete_delay_ms="60000")
+    site.append()
+    site.node.delete_topic("t")
+
+    def is_there() -> bool:
+        return any(name.startswith("t-0") for name in site.fs.list_dir("/data"))
+
+    site.pass_time(59_000)
+    assert is_there()
+    site.pass_time(2 * TIDY_INTERVAL_MS)
+    assert not is_there()
 
 
 def test_background_work_waits_while_the_worker_has_no_room(site: Site) -> None:

@@ -24,6 +24,11 @@ def node(fs: MemoryFileSystem) -> OneNode:
     return OneNode(fs, other_brokers=[2])
 
 
+def directories(fs: MemoryFileSystem) -> list[str]:
+    """Of logs that live."""
+    return sorted(name for name in fs.list_dir("/data") if name.rpartition("-")[2].isdecimal())
+
+
 def append(node: OneNode, topic: str = "t") -> int:
     return node.partition(topic).append(a_batch(b"a"), acks=1, now_ms=NOW_MS).base_offset
 
@@ -31,7 +36,7 @@ def append(node: OneNode, topic: str = "t") -> int:
 def test_a_new_topic_gets_a_log_for_each_partition_of_this_node(node: OneNode, fs: MemoryFileSystem) -> None:
     topic_id = node.create_topic("t", partitions=2)
     node.create_topic("elsewhere", replicas=[2], leader=2)
-    assert sorted(fs.list_dir("/data")) == ["t-0", "t-1"]
+    assert directories(fs) == ["t-0", "t-1"]
     assert len(node.partitions) == 2
     partition = node.partition("t", 1)
     assert (partition.topic, partition.index, partition.topic_id) == ("t", 1, topic_id)
@@ -64,7 +69,7 @@ def test_a_deleted_topic_is_gone_with_its_files(node: OneNode, fs: MemoryFileSys
     node.create_topic("t")
     node.create_topic("u")
     node.delete_topic("t")
-    assert fs.list_dir("/data") == ["u-0"]
+    assert directories(fs) == ["u-0"]
     assert node.partitions.leader("t", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [partition.topic for partition in node.partitions] == ["u"]
 
@@ -82,7 +87,7 @@ def test_a_topic_made_again_under_its_old_name_starts_empty(node: OneNode) -> No
 def test_a_replica_that_moves_away_takes_its_files_along(node: OneNode, fs: MemoryFileSystem) -> None:
     topic_id = node.create_topic("t", replicas=[1, 2])
     node.controller.write(PartitionChangeRecord(0, topic_id, isr=[2], leader=2, replicas=[2], directories=[b"d" * 16]))
-    assert fs.list_dir("/data") == []
+    assert directories(fs) == []
     assert node.partitions.leader("t", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -133,15 +138,43 @@ def test_a_log_that_cannot_be_opened_stops_no_other(
     assert "[t-0] is offline" in caplog.text
 
 
+def restart(node: OneNode, fs: MemoryFileSystem) -> OneNode:
+    """The same node after a clean stop, with the image as it is now."""
+    node.logs.close()
+    again = OneNode(fs)
+    again.partitions.apply(EMPTY_IMAGE, node.controller.image)
+    again.partitions.delete_strays()
+    return again
+
+
 def test_a_restart_finds_the_records_and_the_high_watermark(node: OneNode, fs: MemoryFileSystem) -> None:
     node.create_topic("t")
     append(node)
     append(node)
-    node.partition("t").log.close()
-    again = OneNode(fs)
-    again.partitions.apply(EMPTY_IMAGE, node.controller.image)
+    again = restart(node, fs)
     assert again.partition("t").log.high_watermark == 2
     assert append(again) == 2
+
+
+def test_topics_that_were_deleted_while_the_node_was_away_are_deleted_at_its_start(
+    node: OneNode, fs: MemoryFileSystem
+) -> None:
+    for topic in ("kept", "gone", "replaced"):
+        node.create_topic(topic)
+        append(node, topic)
+    node.logs.delete = lambda *_, **__: None  # type: ignore[method-assign]
+    node.delete_topic("gone")
+    node.delete_topic("replaced")
+    del node.logs.delete
+    image = node.controller.image
+    assert directories(fs) == ["gone-0", "kept-0", "replaced-0"]
+    node.logs.close()
+    again = OneNode(fs)
+    again.partitions.apply(EMPTY_IMAGE, image)
+    again.partitions.delete_strays()
+    again.create_topic("replaced")
+    assert directories(fs) == ["kept-0", "replaced-0"]
+    assert [append(again, topic) for topic in ("kept", "replaced")] == [1, 0]
 
 
 def test_a_topic_that_begins_to_sync_shows_only_what_is_synced_from_then_on() -> None:
