@@ -109,7 +109,7 @@ class Partition:
 
     def configure(self, settings: TopicSettings) -> None:
         config = settings.log
-        if config != self.log.config:
+        if config is not self.log.config:
             self.log.update_config(config)
         self._set_flushing(config)
         self.compression = settings.compression
