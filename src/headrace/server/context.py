@@ -3,13 +3,15 @@
 `Context` is made once, by the composition root; `RequestContext` is one request's view of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
 from typing import TYPE_CHECKING
 
 from headrace.cluster.image import Image
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.server.clock import Clock
 from headrace.server.connection import Connection
+from headrace.server.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from headrace.server.controller import Controller
@@ -29,6 +31,8 @@ class Context:
     partitions: "Partitions"  # the partitions that this broker has a replica of
     fetch_sessions: "FetchSessions"  # what consumers read, and how much of it at once
     producer_ids: "ProducerIds"  # for idempotent producers
+    telemetry: Telemetry = field(default_factory=Telemetry)  # what clients are asked to tell of themselves
+    random: Random = field(default_factory=SystemRandom)  # placement, and the ids of new topics
 
 
 class RequestContext:

@@ -21,6 +21,7 @@ from headrace.protocol.messages.api_versions import (
 )
 from headrace.server.context import Context, RequestContext
 from headrace.server.handlers import SERVED
+from headrace.server.telemetry import ClientSoftware
 
 _API_VERSIONS_KEY: Final = 18
 _PRODUCE_KEY: Final = 0
@@ -30,6 +31,8 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # 
 def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
     if ctx.version >= 3 and not _is_valid_software(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if ctx.version >= 3:
+        ctx.connection.session = ClientSoftware(request.client_software_name, request.client_software_version)
     return ApiVersionsResponse(
         api_keys=_advertised(),
         # A client of version 3 takes a lowest level of 0 for an error (KAFKA-17492), so it does not see those features.
