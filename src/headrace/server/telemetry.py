@@ -1,6 +1,6 @@
 """Client telemetry (KIP-714): which of their metrics clients are asked for, and that they send them at their time.
 
-A client asks which metrics are wanted and is given an id for itself, an id of the subscription, and an interval; it then
+A client asks which metrics are wanted and is given an id for itself, an id of the subscription and an interval; it then
 pushes once per interval. Subscriptions are configs of the cluster (`client-metrics` resources): a client gets the union
 of all that match it, at the shortest of their intervals, and at most five minutes. When they change, so does the id,
 and the client asks again.
