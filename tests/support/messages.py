@@ -112,14 +112,14 @@ def least_of(row: Struct, version: int) -> dict[str, Any]:
     }
 
 
-def value_at(path: tuple[Field, ...], value: Any, version: int) -> dict[str, Any]:
-    """Values with one field set, and the structs that lead to it; those in arrays are the only row."""
+def value_at(path: tuple[Field, ...], value: Any, version: int, *, rows: int = 1) -> dict[str, Any]:
+    """Values with one field set, and the structs that lead to it; arrays on the way have that many equal rows."""
     *above, field = path
     values = {field.name: value}
     for outer in reversed(above):
         assert outer.struct is not None
         values = least_of(outer.struct, version) | values
-        values = {outer.name: [values] if outer.is_array else values}
+        values = {outer.name: [values] * rows if outer.is_array else values}
     return values
 
 

@@ -45,7 +45,7 @@ def test_every_field_is_carried_at_small_sizes_and_as_null(definition: Definitio
             field = path[-1]
             if version in field.nullable:
                 check_round_trip(definition, version, value_at(path, None, version))
-                check_beginnings(definition, version, value_at(path, None, version))
+                check_beginnings(definition, version, value_at(path, None, version, rows=2))
             for size in (0, 2, 3) if field.is_array else ():
                 check_round_trip(definition, version, value_at(path, content_of(field, size, version), version))
             if field.struct is not None and not field.is_array:
