@@ -58,6 +58,10 @@ class MemoryController:
     def subscribe(self, listener: Callable[[Image, Image], None]) -> None:
         self._listeners.append(listener)
 
+    def unsubscribe_all(self) -> None:
+        """The broker is away: metadata goes on changing, and it does not hear of it."""
+        self._listeners.clear()
+
     def submit(self, decide: Callable[[Image], Decision[R]]) -> Later[R]:
         decision = decide(self.image)
         self.write(*decision.records)

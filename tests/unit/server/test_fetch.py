@@ -264,7 +264,7 @@ class TestCommittedData:
             commit=commit, coordinator_epoch=0, producer_id=producer, producer_epoch=0, timestamp=NOW_MS
         )
         partition.log.append(batch, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
-        partition.flush_ended()  # whatever is written counts
+        partition._advance_high_watermark(len(batch))
 
     def test_readers_of_committed_data_stop_before_an_open_transaction(self, node: OneNode) -> None:
         append(node, b"before")

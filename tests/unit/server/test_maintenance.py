@@ -118,7 +118,7 @@ def test_many_partitions_are_visited_a_few_at_a_time(site: Site) -> None:
     assert retained() == 3 * VISITS
 
 
-def test_a_topic_deleted_between_two_turns_is_left_alone(site: Site) -> None:
+def test_a_topic_deleted_between_two_turns_is_left_alone(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.node.create_topic("first", partitions=VISITS)
     site.node.create_topic("t", retention_ms="1")
     site.append()
@@ -127,6 +127,7 @@ def test_a_topic_deleted_between_two_turns_is_left_alone(site: Site) -> None:
     site.node.delete_topic("t")
     site.pass_time(TURN_MS)
     assert partition.log.log_start_offset == 0
+    assert not caplog.records
 
 
 def test_rolled_segments_are_made_durable_soon(site: Site) -> None:
@@ -205,6 +206,20 @@ def test_a_topic_that_is_deleted_while_it_is_compacted(site: Site) -> None:
     site.pass_time(0)
     assert site.cleaner.cleaned_to == {}
     site.pass_time(SETTINGS.cleaner_backoff_ms)
+
+
+def test_a_topic_that_is_deleted_when_its_compaction_has_just_ended(site: Site) -> None:
+    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append(count=10)
+    log = site.node.partition("t").log
+    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
+    (chore,) = [each for each in site.node.worker.chores if type(each).__name__ == "_Clean"]
+    site.node.worker.chores.clear()
+    chore.run()
+    site.node.delete_topic("t")
+    chore.done()
+    assert log.failure is None
+    assert site.cleaner.cleaned_to == {}
 
 
 def test_the_files_of_a_deleted_topic_go_when_their_time_has_come(site: Site) -> None:

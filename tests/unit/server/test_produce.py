@@ -254,6 +254,14 @@ class TestSyncedBeforeAcknowledged:
         node.worker.step()
         assert [code(row) for row in rows_of(answer.response)] == [ErrorCode.NONE] * 2
 
+    def test_what_was_appended_during_a_sync_waits_for_the_next_one(self, node: OneNode) -> None:
+        first = self.send(node, (0, a_batch()))
+        second = self.send(node, (0, a_batch()))
+        node.worker.step()
+        assert (first.is_there, second.is_there) == (True, False)
+        node.worker.step()
+        assert second.is_there
+
     def test_a_retry_waits_too(self, node: OneNode) -> None:
         self.send(node, (0, a_batch(producer=1)))
         retry = self.send(node, (0, a_batch(producer=1)))

@@ -8,6 +8,7 @@ import pytest
 from headrace.cluster.producer_ids import BLOCK_SIZE
 from headrace.log.fs import RealFileSystem
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 from headrace.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from headrace.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from headrace.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -18,6 +19,8 @@ from headrace.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from headrace.server.later import Later
+from headrace.server.producer_ids import ProducerIds
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NODE_ID, NOW_MS, OneNode
 
@@ -106,6 +109,29 @@ class TestInitProducerId:
         ids = [self.init(node)[1] for _ in range(BLOCK_SIZE + 1)]
         assert ids == list(range(BLOCK_SIZE + 1))
         assert node.controller.image.next_producer_id == 2 * BLOCK_SIZE
+
+    def test_those_who_wait_for_a_block_get_ids_in_their_order_from_as_many_blocks_as_it_takes(self) -> None:
+        blocks: list[Later[AllocateProducerIdsResponse]] = []
+
+        class SlowController:
+            def submit(self, _: Any) -> Later[AllocateProducerIdsResponse]:
+                blocks.append(Later())
+                return blocks[-1]
+
+        ids = ProducerIds(SlowController(), NODE_ID)  # type: ignore[arg-type]
+        given: list[int | None] = []
+        for _ in range(5):
+            ids.take().then(given.append)
+        gone = ids.take()
+        gone.abandon()
+        ids.take().then(given.append)
+        assert (len(blocks), given) == (1, [])
+        blocks[0].resolve(AllocateProducerIdsResponse(producer_id_start=100, producer_id_len=4))
+        assert (len(blocks), given) == (2, [100, 101, 102, 103])
+        blocks[1].resolve(AllocateProducerIdsResponse(producer_id_start=200, producer_id_len=4))
+        assert given[4:] == [200, 202]
+        ids.take().then(given.append)
+        assert given[-1] == 203
 
     def test_two_brokers_never_give_out_the_same_id(self) -> None:
         node = OneNode(other_brokers=[2])
