@@ -11,7 +11,7 @@ Left out    transactional batches are answered INVALID_PRODUCER_ID_MAPPING, as f
 
 from struct import Struct
 from struct import error as struct_error
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.log.errors import InvalidRecordError, InvalidTimestampError
 from headrace.protocol.batch import CODEC_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_FLAG
@@ -50,12 +50,11 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | La
     find = broker.partitions.leader
     now_ms = broker.clock.now_ms()
     topics: list[TopicProduceResponse] = []
-    waiting: list[tuple[Partition, int]] = []
-    places: list[tuple[int, int]] = []  # of the rows that wait
+    waiting: list[_Waiting] = []
     is_refused = False
     for name, topic_id, partition_data, _ in request.topic_data:
         topic = topic_id if version >= _TOPIC_IDS_SINCE else name
-        rows = []
+        rows: list[PartitionProduceResponse] = []
         for index, records, _ in partition_data:
             try:
                 partition = find(topic, index)
@@ -69,8 +68,7 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | La
                 continue
             log = partition.log
             if log.high_watermark <= result[1] and partition.must_wait(acks):
-                waiting.append((partition, result[1]))
-                places.append((len(topics), len(rows)))
+                waiting.append(_Waiting(partition, result[1], rows, len(rows)))
             rows.append(
                 new(
                     PartitionProduceResponse,
@@ -83,10 +81,29 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | La
             raise ProtocolError("a batch with acks=0 was refused; closing is the only way to say so")
         return None
     response = ProduceResponse(topics, 0, _endpoints(topics, ctx) if is_refused else ())
-    if not waiting:
+    return _when_acknowledged(response, waiting, request.timeout_ms, ctx) if waiting else response
+
+
+class _Waiting(NamedTuple):
+    """A row that may go out when the high watermark has passed `last_offset`."""
+
+    partition: Partition
+    last_offset: int
+    rows: list[PartitionProduceResponse]
+    place: int
+
+
+def _when_acknowledged(
+    response: ProduceResponse, waiting: list[_Waiting], timeout_ms: int, ctx: RequestContext
+) -> Later[ProduceResponse]:
+    def finish(codes: list[ErrorCode]) -> ProduceResponse:
+        for (_, _, rows, place), code in zip(waiting, codes, strict=True):
+            if code is not ErrorCode.NONE:
+                rows[place] = PartitionProduceResponse(rows[place].index, code, _NO_OFFSET)
         return response
-    acknowledgements = Acknowledgements(waiting, clock=broker.clock, timeout_ms=request.timeout_ms)
-    return acknowledgements.codes.map(lambda codes: _with_codes(response, places, codes))
+
+    places = [(partition, last_offset) for partition, last_offset, _, _ in waiting]
+    return Acknowledgements(places, clock=ctx.broker.clock, timeout_ms=timeout_ms).codes.map(finish)
 
 
 class _RefusedError(Exception):
@@ -141,13 +158,3 @@ def _refusal(error: Exception, topic: str | bytes, index: int, ctx: RequestConte
 def _endpoints(topics: list[TopicProduceResponse], ctx: RequestContext) -> list[NodeEndpoint]:
     leaders = {row.current_leader.leader_id for topic in topics for row in topic.partition_responses} - {-1}
     return [NodeEndpoint(*node) for node in nodes(ctx.image, leaders, ctx.connection.listener)] if leaders else []
-
-
-def _with_codes(response: ProduceResponse, places: list[tuple[int, int]], codes: list[ErrorCode]) -> ProduceResponse:
-    """The response, when it is known what became of the rows that waited."""
-    for (topic, row), code in zip(places, codes, strict=True):
-        if code is not ErrorCode.NONE:
-            rows = response.responses[topic].partition_responses
-            assert isinstance(rows, list), type(rows)
-            rows[row] = PartitionProduceResponse(rows[row].index, code, _NO_OFFSET)
-    return response
