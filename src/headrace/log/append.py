@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from enum import Enum
 from operator import itemgetter
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
+
+from fastcrc.crc32 import iscsi as crc32c
 
 from headrace.log.config import UNLIMITED, LogConfig, TimestampType
 from headrace.log.errors import (
@@ -24,9 +26,12 @@ from headrace.log.scan import RawHeader
 from headrace.protocol.batch import (
     CODEC_MASK,
     CONTROL_FLAG,
+    CRC_START,
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
+    MAGIC,
+    MAX_INT64,
     NO_PRODUCER_ID,
     stamp,
     unpack_header,
@@ -71,31 +76,34 @@ class AppendResult(tuple[int, int, int, int, bool]):
         )
 
 
-class Incoming(NamedTuple):
-    """A batch in the buffer of the request, undamaged."""
-
-    start: int
-    end: int
-    header: RawHeader
+# A batch in the buffer of the request, undamaged: where it begins, where it ends, its header.
+Incoming: TypeAlias = tuple[int, int, RawHeader]
 
 
 def split(view: memoryview, *, is_cut_anywhere: bool) -> list[Incoming]:
     """The batches in `view`. Raises CorruptBatchError; a part of a batch at the end is none if it may be there."""
     batches = []
-    position = 0
-    while position < len(view):
-        if is_cut_anywhere and _is_partial(view, position):
+    position, size = 0, len(view)
+    while position < size:
+        if size - position < HEADER_SIZE:
+            if is_cut_anywhere:
+                break
+            verify(view, position)  # which raises, with the reason
+        header = unpack_header(view, position)
+        end = position + LOG_OVERHEAD + header[1]
+        if is_cut_anywhere and end > size:
             break
-        header = verify(view, position)
-        end = position + LOG_OVERHEAD + header.batch_length
-        batches.append(Incoming(position, end, header))
+        is_sound = (
+            header[3] == MAGIC
+            and position + HEADER_SIZE <= end <= size
+            and 0 <= header[6] <= MAX_INT64 - header[0]
+            and 0 <= header[12] <= header[6] + 1
+        )
+        if not is_sound or crc32c(view[position + CRC_START : end]) != header[4]:
+            verify(view, position)
+        batches.append((position, end, header))
         position = end
     return batches
-
-
-def _is_partial(view: memoryview, position: int) -> bool:
-    left = len(view) - position
-    return left < HEADER_SIZE or left < LOG_OVERHEAD + int(unpack_header(view, position)[1])
 
 
 def check_size(size: int, config: LogConfig) -> None:
@@ -128,17 +136,17 @@ def check_incoming(
     """May these batches stand in the log? Raises RefusedBatchError, and CorruptBatchError if there are none."""
     if not batches:
         raise CorruptBatchError("an append without a batch")
-    for batch in batches:
-        check_size(batch.end - batch.start, config)
+    for start, end, header in batches:
+        check_size(end - start, config)
         if origin is Origin.CLIENT:
-            _check_client_header(batch.header)
-            _check_records(view, batch, config, now_ms)
+            _check_client_header(header)
+            _check_records(view[start:end], header, config, now_ms)
         if not is_append_time(config):
-            check_timestamp(batch.header[8], now_ms, config)
-    if origin is Origin.CLIENT and len(batches) > 1 and any(batch.header[9] != NO_PRODUCER_ID for batch in batches):
+            check_timestamp(header[8], now_ms, config)
+    if origin is Origin.CLIENT and len(batches) > 1 and any(header[9] != NO_PRODUCER_ID for _, _, header in batches):
         # Their sequences are checked against what is stored, not against one another.
         raise InvalidRecordError(f"{len(batches)} batches with producer ids in one request; there may be one")
-    _check_fits(batches[-1].end - batches[0].start, config)
+    _check_fits(batches[-1][1] - batches[0][0], config)
 
 
 def _check_client_header(header: RawHeader) -> None:
@@ -156,15 +164,15 @@ def _check_client_header(header: RawHeader) -> None:
         raise InvalidRecordError(f"producer {producer_id} with epoch {epoch} and sequence {sequence}")
 
 
-def _check_records(view: memoryview, batch: Incoming, config: LogConfig, now_ms: int) -> None:
+def _check_records(batch: memoryview, header: RawHeader, config: LogConfig, now_ms: int) -> None:
     """Open the records where the header alone does not tell enough. Raises RefusedBatchError, CorruptBatchError."""
     # A record has at least 7 bytes. Where there are more records than bytes, only decompressing shows if it is true.
-    is_doubtful = batch.header[12] > batch.end - batch.start
-    if may_be_plain(config) and not is_doubtful:
+    is_doubtful = header[12] > len(batch)
+    if may_be_quick(config) and not is_doubtful:
         return
     limits_age = config.message_timestamp_before_max_ms != UNLIMITED and not is_append_time(config)
     oldest_ms = now_ms - config.message_timestamp_before_max_ms
-    for record in read_records(view[batch.start : batch.end]):
+    for record in read_records(batch):
         if config.is_compacted and record.key is None:
             raise InvalidRecordError("a record without a key in a compacted topic")
         if limits_age and record.timestamp < oldest_ms:
@@ -174,7 +182,7 @@ def _check_records(view: memoryview, batch: Incoming, config: LogConfig, now_ms:
             )
 
 
-def may_be_plain(config: LogConfig) -> bool:
+def may_be_quick(config: LogConfig) -> bool:
     """Can a topic with this config take batches of clients as they are, by their headers alone?"""
     limits_age = config.message_timestamp_before_max_ms != UNLIMITED
     return not (config.is_compacted or limits_age or is_append_time(config))
@@ -192,26 +200,26 @@ def place(view: memoryview, batch: Incoming, base_offset: int, leader_epoch: int
         _TIMESTAMP.pack_into(view, start + _MAX_TIMESTAMP_AT, append_time_ms)
         write_crc(view, start, end)
     stamp(view, start, base_offset=base_offset, leader_epoch=leader_epoch)
-    return Incoming(start, end, unpack_header(view, start))
+    return start, end, unpack_header(view, start)
 
 
 def check_continues(batches: list[Incoming], log_end_offset: int) -> None:
     """Raises UnexpectedOffsetError unless replicated batches continue the log. Gaps are where compaction was."""
     expected = log_end_offset
-    for batch in batches:
-        base_offset = batch.header[0]
+    for _, _, header in batches:
+        base_offset = header[0]
         if base_offset < expected:
             raise UnexpectedOffsetError(
                 f"replicated batch at offset {base_offset}, expected {expected} or later: truncate to the leader first"
             )
-        expected = base_offset + batch.header[6] + 1
+        expected = base_offset + header[6] + 1
 
 
 def runs_that_fit(batches: list[Incoming], segment_bytes: int) -> Iterator[list[Incoming]]:
     """Batches in runs that each fit into a segment. One that is larger by itself goes alone: the leader has it, too."""
     run: list[Incoming] = []
     for batch in batches:
-        if run and batch.end - run[0].start > segment_bytes:
+        if run and batch[1] - run[0][0] > segment_bytes:
             yield run
             run = []
         run.append(batch)

@@ -62,7 +62,7 @@ def _end_at(log: "Log", end_offset: int) -> None:
     log.log_end_offset = end_offset
     log.high_watermark = min(log.high_watermark, end_offset)
     log.producer_states = None
-    log.forget_epoch()
+    log.take_no_more_quickly()
 
 
 def advance_log_start(log: "Log", offset: int) -> None:

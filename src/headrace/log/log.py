@@ -35,21 +35,8 @@ from typing import Final
 from fastcrc.crc32 import iscsi as crc32c
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
-from headrace.log.append import (
-    NO_APPEND_TIME,
-    AppendResult,
-    Incoming,
-    Origin,
-    check_continues,
-    check_incoming,
-    check_size,
-    check_timestamp,
-    is_append_time,
-    may_be_plain,
-    place,
-    runs_that_fit,
-    split,
-)
+from headrace.log.append import NO_APPEND_TIME, AppendResult, Origin, check_size, check_timestamp
+from headrace.log.appending import append_any, append_failed, append_rest, duplicate_result
 from headrace.log.chores import Chore, FlushPlan, RemoveFiles
 from headrace.log.config import LogConfig
 from headrace.log.cutting import (
@@ -62,23 +49,29 @@ from headrace.log.cutting import (
 )
 from headrace.log.epochs import EpochHistory
 from headrace.log.errors import CorruptIndexError, OffsetOutOfRangeError, StorageError
-from headrace.log.fs import Buffer, FileSystem
+from headrace.log.fs import FileSystem
 from headrace.log.lookup import TimestampOffset, find_largest_timestamp, find_timestamp
-from headrace.log.names import LOG, file_name
 from headrace.log.open_files import OpenFiles
 from headrace.log.opening import LogParts, open_parts
-from headrace.log.producer_history import apply_batch, read_marker, to_aborted
-from headrace.log.producers import CachedBatch, ProducerStates
-from headrace.log.rolling import must_roll, quiet_timestamp
+from headrace.log.producers import ProducerStates
+from headrace.log.rolling import quiet_timestamp, roll, roll_if_needed, seal_active
 from headrace.log.segment import NEVER, Segment
 from headrace.log.slices import EMPTY, LogSlice
-from headrace.protocol.batch import CONTROL_FLAG, CRC_START, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID, NO_SEQUENCE
+from headrace.protocol.batch import (
+    CRC_START,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL_FLAG,
+    unpack_header,
+)
 from headrace.protocol.errors import CorruptBatchError
 
-_PLAIN: Final = Struct(">8xi4xbIHi8xqq6xi").unpack_from  # what the quick path needs of a header
+_QUICK: Final = Struct(">8xi4xbIHi8xqq6xi").unpack_from  # what the quick way needs of a header
 _STAMP: Final = Struct(">qii").pack_into  # base offset, batch length, leader epoch
 _CRC_COVERS: Final = slice(CRC_START, None)
 _LAST_CODEC: Final = 4
+_NOT_TRANSACTIONAL: Final = 0xFFFF ^ TRANSACTIONAL_FLAG
 _NO_EPOCH: Final = -2  # no leader has it
 _BEFORE_ALL_TIME: Final = -2
 _OWN_OPEN_FILES: Final = 64  # for a log that shares its bound with no other
@@ -90,10 +83,8 @@ class Log:
 
     __slots__ = (
         "_chores",
-        "_epoch",
-        "_fs",
         "_has_rolled",
-        "_plain_epoch",
+        "_quick_epoch",
         "_quiet_timestamp",
         "active",
         "config",
@@ -101,6 +92,7 @@ class Log:
         "durability",
         "epoch_file",
         "failure",
+        "fs",
         "high_watermark",
         "log_end_offset",
         "log_start_offset",
@@ -115,7 +107,7 @@ class Log:
         self, fs: FileSystem, directory: str, config: LogConfig, parts: LogParts, topic_id: bytes | None
     ) -> None:
         """For `open`."""
-        self._fs = fs
+        self.fs = fs
         self.producer_history = parts.producers
         self.producer_states = parts.states  # of the producers; None until somebody needs them
         self.epoch_file = parts.epochs
@@ -132,10 +124,9 @@ class Log:
         self.recovery_report = parts.report  # None if the log had been closed well
         self.failure: StorageError | None = None
         self.active = parts.segments.active
-        self._epoch = _NO_EPOCH  # of the last append
-        # The leader epoch whose plain batches take the quick path, and the timestamp up to which they do: a later one
-        # may be too late for the topic, or make the segment old enough to roll.
-        self._plain_epoch = _NO_EPOCH
+        # The leader epoch whose batches may go the quick way, and the timestamp up to which they need no second look: a
+        # later one may be too late for the topic, or make the segment old enough to roll.
+        self._quick_epoch = _NO_EPOCH
         self._quiet_timestamp = _BEFORE_ALL_TIME
         self.remove_later(parts.removable)
 
@@ -184,7 +175,7 @@ class Log:
             self.refuse_if_failed()
             if self.durability.is_durable(self.log_end_offset) and not self.active.is_ahead_of_its_files:
                 return
-            self._seal_active(self.log_end_offset)
+            seal_active(self, self.log_end_offset)
             plan = self.durability.plan_close(self, self.log_end_offset)
             plan.run()
             plan.done()
@@ -195,7 +186,7 @@ class Log:
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
-        self._plain_epoch = _NO_EPOCH
+        self.take_no_more_quickly()
         for segment in self.segments:
             segment.config = config
             segment.quiet_until = NEVER
@@ -216,252 +207,108 @@ class Log:
         Raises CorruptBatchError, RefusedBatchError (nothing was written) or StorageError.
         """
         try:
-            length, magic, crc, attributes, delta, max_timestamp, producer_id, count = _PLAIN(batches)
+            length, magic, crc, attributes, delta, max_timestamp, producer_id, count = _QUICK(batches)
         except struct_error:
             raise CorruptBatchError(f"{len(batches)} bytes are not a batch") from None
         size = length + LOG_OVERHEAD
-        # The quick path: one plain batch of a client, and nothing to do but write it. All else goes the long way.
+        # The quick way: one batch with data of a client, and little to do but write it. All else goes the long way.
         if (
             len(batches) != size
-            or producer_id != NO_PRODUCER_ID
-            or leader_epoch != self._plain_epoch
+            or leader_epoch != self._quick_epoch
             or magic != MAGIC
-            or attributes > _LAST_CODEC
+            or attributes & _NOT_TRANSACTIONAL > _LAST_CODEC
             or delta + 1 != count
             or not 0 <= delta < size
             or origin is not _CLIENT
         ):
-            return self._append_batches(memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
+            return append_any(self, memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
         if crc32c(batches[_CRC_COVERS]) != crc:
             raise CorruptBatchError(f"CRC {crc:#010x} in the header of a batch does not match its content")
-        segment = self.active
-        position = segment.size
-        if position + size > segment.quiet_until or max_timestamp > self._quiet_timestamp:
-            return self._append_plain(batches, size, delta, max_timestamp, leader_epoch, now_ms)
+        header = None
+        if producer_id != NO_PRODUCER_ID:
+            header = unpack_header(batches)
+            if producer_id < 0 or header[10] < 0 or header[11] < 0:
+                return append_any(self, memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
+            duplicate = self.producers.check(header)
+            if duplicate is not None:
+                return duplicate_result(duplicate, self.config)
         base_offset = self.log_end_offset
+        last_offset = base_offset + delta
+        segment = self.active
+        is_quiet = segment.size + size <= segment.quiet_until and max_timestamp <= self._quiet_timestamp
+        if not is_quiet:
+            segment = self._admit(size, last_offset, max_timestamp, now_ms)
         _STAMP(batches, 0, base_offset, length, leader_epoch)
         write, handle = segment.writer
         try:
             written = write(handle, batches)
         except OSError as error:
-            raise self._append_failed(segment, error) from error
+            raise append_failed(self, segment, error) from error
         if written != size:
-            self._append_rest(segment, batches[written:])
-        last_offset = base_offset + delta
+            append_rest(self, segment, batches[written:])
+        position = segment.size
         segment.size = position + size
-        if max_timestamp > segment.max_timestamp:
+        if not is_quiet:
+            segment.account(position, last_offset, max_timestamp)
+        elif max_timestamp > segment.max_timestamp:
             segment.max_timestamp = max_timestamp
             segment.max_timestamp_offset = last_offset
         self.log_end_offset = last_offset + 1
+        if header is not None:
+            self.producers.apply(header, base_offset, max_timestamp)
         return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))
 
-    def _append_plain(
-        self,
-        batch: bytearray | memoryview,
-        size: int,
-        delta: int,
-        max_timestamp: int,
-        leader_epoch: int,
-        now_ms: int,
-    ) -> AppendResult:
-        """A plain batch that is not quiet: it is large, or an index entry is due, or more than that."""
-        base_offset = self.log_end_offset
-        last_offset = base_offset + delta
+    def _admit(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+        """A batch on the quick way that is not quiet: it is large, or an index entry is due, or more than that."""
         config = self.config
-        segment = self.active
-        if (
-            size > config.max_message_bytes
-            or segment.size + size > config.segment_bytes
-            or max_timestamp > self._quiet_timestamp
-            or segment.quiet_until == NEVER
-            or last_offset > segment.last_room
-        ):
+        if size > config.max_message_bytes or max_timestamp > self._quiet_timestamp:
             check_size(size, config)
             check_timestamp(max_timestamp, now_ms, config)
-            segment = self._segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
-        _STAMP(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
-        position = self._write(segment, batch)
-        segment.account(position, last_offset, max_timestamp)
-        self.log_end_offset = last_offset + 1
-        return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))
+        return self.segment_for(size, self.log_end_offset, last_offset, max_timestamp, now_ms)
 
-    def _append_batches(
-        self, view: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
-    ) -> AppendResult:
-        """The long way: anything from anybody."""
-        self.refuse_if_failed()
-        batches = split(view, is_cut_anywhere=origin is Origin.REPLICATION)
-        if origin is Origin.REPLICATION:
-            return self._append_replicated(view, batches, now_ms)
-        config = self.config
-        check_incoming(view, batches, config, origin=origin, now_ms=now_ms)
-        duplicate = self._check_producers(view, batches, transaction_version)
-        append_time_ms = now_ms if is_append_time(config) else NO_APPEND_TIME
-        if duplicate is not None:
-            time_ms = duplicate.timestamp if is_append_time(config) else NO_APPEND_TIME
-            return AppendResult((duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, time_ms, True))
-        base_offset = next_offset = self.log_end_offset
-        placed = []
-        for batch in batches:
-            placed.append(place(view, batch, next_offset, leader_epoch, append_time_ms))
-            next_offset += batch.header[6] + 1
-        max_timestamp = self._store(view, placed, now_ms)
-        self._plain_epoch = leader_epoch if may_be_plain(config) else _NO_EPOCH
-        return AppendResult((base_offset, next_offset - 1, max_timestamp, append_time_ms, False))
-
-    def _append_replicated(self, view: memoryview, batches: list[Incoming], now_ms: int) -> AppendResult:
-        check_continues(batches, self.log_end_offset)
-        for batch in batches:
-            if batch.header[5] & CONTROL_FLAG:
-                read_marker(view[batch.start : batch.end])  # one that cannot be read must not get in
-        base_offset = batches[0].header[0] if batches else self.log_end_offset
-        max_timestamp = -1
-        for run in runs_that_fit(batches, self.config.segment_bytes):
-            max_timestamp = max(max_timestamp, self._store(view, run, now_ms))
-        return AppendResult((base_offset, self.log_end_offset - 1, max_timestamp, NO_APPEND_TIME, False))
-
-    def _check_producers(
-        self, view: memoryview, batches: list[Incoming], transaction_version: int
-    ) -> CachedBatch | None:
-        """What was stored already of a client's retry; None if the batches are news. Raises RefusedBatchError."""
-        for start, end, header in batches:
-            if header[9] == NO_PRODUCER_ID:
-                continue
-            if header[5] & CONTROL_FLAG:
-                marker = read_marker(view[start:end])
-                if marker is not None:
-                    self.producers.check_marker(
-                        header, coordinator_epoch=marker.coordinator_epoch, transaction_version=transaction_version
-                    )
-            elif header[11] == NO_SEQUENCE:
-                self.producers.check_without_sequence(header)
-            else:
-                duplicate = self.producers.check(header)
-                if duplicate is not None:
-                    return duplicate
-        return None
-
-    def _store(self, view: memoryview, batches: Sequence[Incoming], now_ms: int) -> int:
-        """Write batches that have their offsets, and account for them. Their largest timestamp."""
-        first, last = batches[0], batches[-1]
-        last_offset = last.header[0] + last.header[6]
-        max_timestamp = max([batch.header[8] for batch in batches])
-        size = last.end - first.start
-        segment = self._segment_for(size, first.header[0], last_offset, max_timestamp, now_ms)
-        shift = self._write(segment, view[first.start : last.end]) - first.start
-        for start, end, header in batches:
-            segment.account(start + shift, header[0] + header[6], header[8])
-            if header[2] != self._epoch:
-                self._epoch = header[2]
-                self.epoch_file.assign(header[2], header[0])
-            if header[9] != NO_PRODUCER_ID:
-                transaction = apply_batch(self.producers, header, view[start:end], base_offset=header[0])
-                if transaction is not None and transaction.aborted:
-                    self.aborted_of(segment).append(to_aborted(transaction))
-        self.log_end_offset = last_offset + 1
-        return max_timestamp
-
-    def _segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
+    def segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """The active segment, ready for an append; a new one if the batches must not go into the present one."""
         segment = self.active
-        segment.load_indexes()
-        if must_roll(segment, size=size, last_offset=last_offset, max_timestamp=max_timestamp, now_ms=now_ms):
-            segment = self.roll(now_ms=now_ms)
-            if last_offset > segment.last_room:
-                # Far behind the log's end, by replication of a compacted log: a segment must begin with them.
-                segment = self.roll(now_ms=now_ms, base_offset=first_offset)
+        if (
+            segment.quiet_until != NEVER
+            and segment.size + size <= self.config.segment_bytes
+            and max_timestamp <= self._quiet_timestamp
+            and last_offset <= segment.last_room
+        ):
+            return segment
+        segment = roll_if_needed(self, size, first_offset, last_offset, max_timestamp, now_ms)
         segment.prepare_appends()
         self._quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
 
-    def _write(self, segment: Segment, data: Buffer) -> int:
-        """At the end of the segment; where that was."""
-        write, handle = segment.writer
-        try:
-            written = write(handle, data)
-        except OSError as error:
-            raise self._append_failed(segment, error) from error
-        size = len(data)
-        if written != size:
-            self._append_rest(segment, data[written:])
-        position = segment.size
-        segment.size = position + size
-        return position
+    def takes_quickly(self, leader_epoch: int) -> None:
+        """This epoch is known, and the topic believes headers: its batches may go the quick way from now on."""
+        self._quick_epoch = leader_epoch
 
-    def _append_rest(self, segment: Segment, rest: Buffer) -> None:
-        """A write was short. That is no error yet: the next one tells."""
-        file = segment.file
-        file.size = segment.size
-        try:
-            file.append(rest)
-        except OSError as error:
-            raise self._append_failed(segment, error) from error
-
-    def _append_failed(self, segment: Segment, error: OSError) -> StorageError:
-        file = segment.file
-        file.size = segment.size
-        file.cut_back()
-        if file.torn:
-            return self.fail(f"an append failed ({error}), and its part could not be cut off again")
-        return StorageError(
-            f"an append to {self.directory} failed: {error}. Nothing of it was kept. "
-            "Make room or check the disk; producers may then retry."
-        )
-
-    def forget_epoch(self) -> None:
-        """The log was cut: the next append tells its epoch anew, and goes the long way."""
-        self._epoch = self._plain_epoch = _NO_EPOCH
+    def take_no_more_quickly(self) -> None:
+        """Something has changed that the long way has to see first."""
+        self._quick_epoch = _NO_EPOCH
 
     def fail(self, what: str) -> StorageError:
         self.failure = StorageError(
             f"the log in {self.directory} takes no more writes: {what}. What was acknowledged is still served. "
             "Check the disk, then restart the broker: it recovers all that is whole."
         )
-        self._plain_epoch = _NO_EPOCH
+        self.take_no_more_quickly()
         return self.failure
 
     def refuse_if_failed(self) -> None:
         if self.failure is not None:
             raise StorageError(str(self.failure))
 
-    # Rolling
-
     def roll(self, *, now_ms: int, base_offset: int | None = None) -> Segment:
-        """Seal the active segment and begin a new one. Nothing happens to an empty one. Raises StorageError."""
+        """Seal the active segment and begin a new one; the active one, if it is empty. Raises StorageError."""
         self.refuse_if_failed()
-        base_offset = self.log_end_offset if base_offset is None else base_offset
-        old = self.active
-        if old.base_offset == base_offset:
-            return old
-        try:
-            if old.size:
-                self._seal_active(base_offset)
-            self.durability.make_segment_names_safe()
-            self.active = self.segments.create(base_offset, self.config, now_ms=now_ms)
-            if not old.size:
-                self.remove_later(self.segments.take_out([old]))
-        except OSError as error:
-            raise self._roll_failed(base_offset, error) from error
+        return roll(self, self.log_end_offset if base_offset is None else base_offset, now_ms=now_ms)
+
+    def rolled(self, segment: Segment) -> None:
+        self.active = segment
         self._has_rolled = True
-        self.durability.created_segment()
-        self.producer_history.drop_stale_snapshots()
-        return self.active
-
-    def _seal_active(self, end_offset: int) -> None:
-        self.durability.wrote_files()
-        self.active.write_indexes()
-        self.producer_history.write_snapshot(end_offset, self.producers)
-
-    def _roll_failed(self, base_offset: int, error: OSError) -> StorageError:
-        try:
-            with contextlib.suppress(FileNotFoundError):
-                self._fs.remove(f"{self.directory}/{file_name(base_offset, LOG)}")
-        except OSError:
-            return self.fail(f"a new segment could neither be made ({error}) nor removed")
-        return StorageError(
-            f"the log in {self.directory} cannot begin a new segment: {error}. Nothing was changed. "
-            "Make room or check the disk; producers may then retry."
-        )
 
     # Reading
 
@@ -616,4 +463,4 @@ class Log:
 
     def remove_later(self, paths: Sequence[str]) -> None:
         if paths:
-            self._chores.append(RemoveFiles(self._fs, tuple(paths)))
+            self._chores.append(RemoveFiles(self.fs, tuple(paths)))

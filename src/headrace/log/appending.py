@@ -1,0 +1,155 @@
+"""Appending the long way: anything from anybody, checked, written, and accounted for.
+
+The quick way for what clients mostly send is `Log.append` itself; both end in the same files and the same state.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from headrace.log.append import (
+    NO_APPEND_TIME,
+    AppendResult,
+    Incoming,
+    Origin,
+    check_continues,
+    check_incoming,
+    is_append_time,
+    may_be_quick,
+    place,
+    runs_that_fit,
+    split,
+)
+from headrace.log.config import LogConfig
+from headrace.log.errors import StorageError
+from headrace.log.fs import Buffer
+from headrace.log.producer_history import apply_batch, read_marker, to_aborted
+from headrace.log.producers import CachedBatch
+from headrace.log.segment import Segment
+from headrace.protocol.batch import CONTROL_FLAG, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from headrace.log.log import Log
+
+
+def append_any(
+    log: "Log", view: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
+) -> AppendResult:
+    """Raises CorruptBatchError, RefusedBatchError or StorageError."""
+    log.refuse_if_failed()
+    batches = split(view, is_cut_anywhere=origin is Origin.REPLICATION)
+    if origin is Origin.REPLICATION:
+        return _append_replicated(log, view, batches, now_ms)
+    config = log.config
+    check_incoming(view, batches, config, origin=origin, now_ms=now_ms)
+    duplicate = _check_producers(log, view, batches, transaction_version)
+    if duplicate is not None:
+        return duplicate_result(duplicate, config)
+    append_time_ms = now_ms if is_append_time(config) else NO_APPEND_TIME
+    base_offset = next_offset = log.log_end_offset
+    placed = []
+    for batch in batches:
+        placed.append(place(view, batch, next_offset, leader_epoch, append_time_ms))
+        next_offset += batch[2][6] + 1
+    max_timestamp = _store(log, view, placed, now_ms)
+    if may_be_quick(config):
+        log.takes_quickly(leader_epoch)
+    return AppendResult((base_offset, next_offset - 1, max_timestamp, append_time_ms, False))
+
+
+def duplicate_result(stored: CachedBatch, config: LogConfig) -> AppendResult:
+    """The answer to a retry: where the batch has stood since the first time."""
+    append_time_ms = stored.timestamp if is_append_time(config) else NO_APPEND_TIME
+    return AppendResult((stored.first_offset, stored.last_offset, stored.timestamp, append_time_ms, True))
+
+
+def _append_replicated(log: "Log", view: memoryview, batches: list[Incoming], now_ms: int) -> AppendResult:
+    check_continues(batches, log.log_end_offset)
+    for start, end, header in batches:
+        if header[5] & CONTROL_FLAG:
+            read_marker(view[start:end])  # one that cannot be read must not get in
+    base_offset = batches[0][2][0] if batches else log.log_end_offset
+    max_timestamp = NO_TIMESTAMP
+    for run in runs_that_fit(batches, log.config.segment_bytes):
+        max_timestamp = max(max_timestamp, _store(log, view, run, now_ms))
+    return AppendResult((base_offset, log.log_end_offset - 1, max_timestamp, NO_APPEND_TIME, False))
+
+
+def _check_producers(
+    log: "Log", view: memoryview, batches: list[Incoming], transaction_version: int
+) -> CachedBatch | None:
+    """What was stored already of a client's retry; None if the batches are news. Raises RefusedBatchError."""
+    for start, end, header in batches:
+        if header[9] == NO_PRODUCER_ID:
+            continue
+        if header[5] & CONTROL_FLAG:
+            marker = read_marker(view[start:end])
+            if marker is not None:
+                log.producers.check_marker(
+                    header, coordinator_epoch=marker.coordinator_epoch, transaction_version=transaction_version
+                )
+        elif header[11] == NO_SEQUENCE:
+            log.producers.check_without_sequence(header)
+        else:
+            duplicate = log.producers.check(header)
+            if duplicate is not None:
+                return duplicate
+    return None
+
+
+def _store(log: "Log", view: memoryview, batches: Sequence[Incoming], now_ms: int) -> int:
+    """Write batches that have their offsets, and account for them. Their largest timestamp."""
+    first_start, _, first_header = batches[0]
+    _, last_end, last_header = batches[-1]
+    last_offset = last_header[0] + last_header[6]
+    max_timestamp = max([header[8] for _, _, header in batches])
+    segment = log.segment_for(last_end - first_start, first_header[0], last_offset, max_timestamp, now_ms)
+    shift = _write(log, segment, view[first_start:last_end]) - first_start
+    epoch = None
+    for start, end, header in batches:
+        segment.account(start + shift, header[0] + header[6], header[8])
+        if header[2] != epoch:
+            epoch = header[2]
+            log.epoch_file.assign(epoch, header[0])
+        if header[9] != NO_PRODUCER_ID:
+            transaction = apply_batch(log.producers, header, view[start:end], base_offset=header[0])
+            if transaction is not None and transaction.aborted:
+                log.aborted_of(segment).append(to_aborted(transaction))
+    log.log_end_offset = last_offset + 1
+    return max_timestamp
+
+
+def _write(log: "Log", segment: Segment, data: memoryview) -> int:
+    """At the end of the segment; where that was. Raises StorageError."""
+    write, handle = segment.writer
+    try:
+        written = write(handle, data)
+    except OSError as error:
+        raise append_failed(log, segment, error) from error
+    if written != len(data):
+        append_rest(log, segment, data[written:])
+    position = segment.size
+    segment.size = position + len(data)
+    return position
+
+
+def append_rest(log: "Log", segment: Segment, rest: Buffer) -> None:
+    """A write was short. That is no error yet: the next one tells. Raises StorageError."""
+    file = segment.file
+    file.size = segment.size
+    try:
+        file.append(rest)
+    except OSError as error:
+        raise append_failed(log, segment, error) from error
+
+
+def append_failed(log: "Log", segment: Segment, error: OSError) -> StorageError:
+    """Cut off what was written. If that fails, too, so does the log."""
+    file = segment.file
+    file.size = segment.size
+    file.cut_back()
+    if file.torn:
+        return log.fail(f"an append failed ({error}), and its part could not be cut off again")
+    return StorageError(
+        f"an append to {log.directory} failed: {error}. Nothing of it was kept. "
+        "Make room or check the disk; producers may then retry."
+    )
