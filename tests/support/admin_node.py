@@ -147,6 +147,7 @@ class AdminNode:
         connection = cast("Connection", client or self.client)
         reply = self.dispatcher.serve(connection, frame, memoryview(frame), 0, len(frame))
         if isinstance(reply, Later):
+            answer.later = reply
             reply.then(answer.take)
         elif reply is not None:
             answer.take(reply)
