@@ -70,22 +70,25 @@ class Subscription(NamedTuple):
 
 
 class _Client:
-    __slots__ = ("asked_ms", "is_terminating", "last_error", "pushed_ms", "wanted")
+    __slots__ = ("has_asked", "heard_ms", "is_terminating", "last_error", "wanted")
 
     def __init__(self, wanted: Subscription) -> None:
         self.wanted = wanted
-        self.asked_ms = _NEVER
-        self.pushed_ms = _NEVER
+        self.heard_ms = _NEVER
+        self.has_asked = False  # and not pushed since
         self.last_error = ErrorCode.NONE
         self.is_terminating = False
 
     def may_ask(self, now_ms: int) -> bool:
-        waited_ms = now_ms - max(self.asked_ms, self.pushed_ms)
-        return waited_ms >= self.wanted.interval_ms or self.last_error in _ASK_AGAIN
+        return now_ms - self.heard_ms >= self.wanted.interval_ms or self.last_error in _ASK_AGAIN
 
     def may_push(self, now_ms: int) -> bool:
         # The first push after asking comes at a moment of the client's choice, so that not all come together.
-        return self.asked_ms > self.pushed_ms or now_ms - self.pushed_ms >= self.wanted.interval_ms
+        return self.has_asked or now_ms - self.heard_ms >= self.wanted.interval_ms
+
+    def heard(self, now_ms: int, *, asking: bool) -> None:
+        self.heard_ms = now_ms
+        self.has_asked = asking
 
 
 class Telemetry:
@@ -102,7 +105,7 @@ class Telemetry:
         client = self._client(client_instance_id, wanted)
         if not client.may_ask(now_ms):
             return GetTelemetrySubscriptionsResponse(error_code=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-        client.asked_ms = now_ms
+        client.heard(now_ms, asking=True)
         client.last_error = ErrorCode.NONE
         return GetTelemetrySubscriptionsResponse(
             client_instance_id=client_instance_id,
@@ -124,7 +127,7 @@ class Telemetry:
         if client.is_terminating:
             return ErrorCode.INVALID_REQUEST  # it had said that nothing more would come
         if client.may_push(now_ms):
-            client.pushed_ms = now_ms
+            client.heard(now_ms, asking=False)
         elif not request.terminating:
             return ErrorCode.THROTTLING_QUOTA_EXCEEDED
         if request.subscription_id != client.wanted.id_for(request.client_instance_id):

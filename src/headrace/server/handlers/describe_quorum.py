@@ -20,6 +20,7 @@ from headrace.protocol.messages.describe_quorum import (
     ResponseTopicData,
     TopicData,
 )
+from headrace.protocol.types import ZERO_UUID
 from headrace.server.context import RequestContext
 
 _ADDRESSES_SINCE: Final = 2
@@ -42,7 +43,8 @@ def handle(request: DescribeQuorumRequest, ctx: RequestContext) -> DescribeQuoru
 def _partition(ctx: RequestContext) -> ResponsePartitionData:
     quorum = ctx.broker.controller.quorum
     now_ms = ctx.now_ms()
-    leader = ReplicaState(quorum.me.voter_id, quorum.me.directory_id, quorum.log_end_offset, now_ms, now_ms)
+    directory_id = quorum.me.directory_id if ctx.version >= _ADDRESSES_SINCE else ZERO_UUID
+    leader = ReplicaState(quorum.me.voter_id, directory_id, quorum.log_end_offset, now_ms, now_ms)
     return ResponsePartitionData(
         partition_index=0,
         leader_id=quorum.leader_id,
