@@ -1,5 +1,6 @@
 """A real Apache Kafka for tests: one process, broker and controller in one, in a directory of the test's own."""
 
+import atexit
 import shutil
 import signal
 import socket
@@ -94,6 +95,7 @@ class ApacheKafka:
         command = [*self._tools.java(heap="384m", log_level="INFO"), "kafka.Kafka", str(properties)]
         with self._log_file.open("ab") as output:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        atexit.register(self.kill)  # whatever a test forgot: no broker outlives the tests
         try:
             self._await_ready(self._process)
         except BaseException:
