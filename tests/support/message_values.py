@@ -34,6 +34,26 @@ _INTEGERS: Final = {
 }
 
 
+# None of them is the default of any field.
+_OTHER_THAN_DEFAULT: Final[dict[str, Any]] = {
+    **dict.fromkeys(_INTEGERS, 77),
+    "float64": 7.5,
+    "uuid": b"\x07" * 16,
+    "string": "seven",
+    "bytes": b"seven",
+    "records": b"seven",
+}
+
+
+def other_than_default(field: Field) -> Any:
+    if field.is_array:
+        return [{} if field.struct is not None else _OTHER_THAN_DEFAULT[field.type]]
+    if field.struct is not None:
+        inner = next(each for each in field.struct.fields if each.struct is None)
+        return {inner.name: other_than_default(inner)}
+    return not default_of(field) if field.type == "bool" else _OTHER_THAN_DEFAULT[field.type]
+
+
 def examples(count: int) -> settings:
     """Settings for tests over messages: that many examples, each of which may be large."""
     large = [HealthCheck.large_base_example, HealthCheck.data_too_large, HealthCheck.too_slow]

@@ -112,6 +112,22 @@ def least_of(row: Struct, version: int) -> dict[str, Any]:
     }
 
 
+def bare_of(row: Struct, version: int, *, rows: int) -> dict[str, Any]:
+    """The least that a struct can say: null where it may, and else that many rows of the same kind; no tags."""
+    values: dict[str, Any] = {}
+    for field in row.fields:
+        if version not in field.versions or field.tag is not None:
+            continue
+        if version in field.nullable:
+            values[field.name] = None
+        elif field.struct is not None:
+            inner = bare_of(field.struct, version, rows=rows)
+            values[field.name] = [inner] * rows if field.is_array else inner
+        elif field.type == "records":
+            values[field.name] = b""
+    return values
+
+
 def value_at(path: tuple[Field, ...], value: Any, version: int, *, rows: int = 1) -> dict[str, Any]:
     """Values with one field set, and the structs that lead to it; arrays on the way have that many equal rows."""
     *above, field = path

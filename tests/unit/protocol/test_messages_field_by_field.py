@@ -13,8 +13,17 @@ from wiregen.model import Field
 from headrace.protocol.errors import EncodeError
 from tests.support import reference_codec
 from tests.support.codec_checks import BEHIND, check_costs, check_outcome, check_round_trip, codecs, outcome
-from tests.support.message_values import DECISIONS, values_from
-from tests.support.messages import UNKNOWN_TAGS, Definition, Values, all_messages, fields_of, least_of, value_at
+from tests.support.message_values import DECISIONS, other_than_default, values_from
+from tests.support.messages import (
+    UNKNOWN_TAGS,
+    Definition,
+    Values,
+    all_messages,
+    bare_of,
+    fields_of,
+    least_of,
+    value_at,
+)
 
 # A compact length is one above the size, and takes a second byte from 128 on.
 EDGE_SIZES: Final = (126, 127)
@@ -84,19 +93,35 @@ def test_unknown_tags_are_carried_by_every_struct_of_a_flexible_version_and_refu
 
 
 def with_tags(definition: Definition, version: int) -> Iterator[dict[str, Any]]:
-    """A message with unknown tags, and one for each of its structs with tags in that."""
+    """A message with unknown tags, and for each of its structs two with tags in that: one is bare except for them."""
     tags = {UNKNOWN_TAGS: ((77, b"unknown"),)}
     yield tags
     for path in fields_of(definition.message.body, version):
         field = path[-1]
         if field.struct is not None:
-            row = least_of(field.struct, version) | tags
-            yield value_at(path, [row] if field.is_array else row, version)
+            for row in (least_of(field.struct, version), bare_of(field.struct, version, rows=1)):
+                yield value_at(path, [row | tags] if field.is_array else row | tags, version)
+
+
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_every_tagged_field_is_carried_when_it_is_the_only_thing_to_say(definition: Definition) -> None:
+    for version in codecs(definition):
+        for *above, field in fields_of(definition.message.body, version):
+            if field.tag is None:
+                continue
+            value = other_than_default(field)
+            check_round_trip(definition, version, value_at((*above, field), value, version))
+            if above and above[-1].struct is not None:
+                row = bare_of(above[-1].struct, version, rows=1) | {field.name: value}
+                check_round_trip(
+                    definition, version, value_at(tuple(above), [row] if above[-1].is_array else row, version)
+                )
 
 
 @pytest.mark.parametrize("definition", all_messages(), ids=str)
 def test_every_proper_beginning_of_a_message_is_refused(definition: Definition) -> None:
     for version in codecs(definition):
+        check_beginnings(definition, version, bare_of(definition.message.body, version, rows=2))
         for decisions in (ONE_OF_EACH, TWO_OF_EACH):
             check_beginnings(definition, version, values_from(decisions, definition, version))
 
@@ -124,9 +149,14 @@ def test_a_length_that_is_a_lie_is_seen_through_and_costs_nothing(definition: De
             field = path[-1]
             values = value_at(path, content_of(field, 2, version), version)
             huge = 0x7FFFFFFF if field.is_array else HUGE[field.type]
-            # Null, one too few, one too many, as many as can be said; and below null, which no varint can say.
-            for lie in (-1, 1, 3, huge) if definition.is_flexible(version) else (-2, -1, 1, 3, huge):
+            for lie in (1, 3, huge):
                 data = reference_codec.encode_with_claim(definition.message, version, values, field, lie)
                 check_outcome(definition, version, data)
             greedy.append(data)
+            nothing = value_at(path, content_of(field, 0, version), version)
+            for lie in (
+                (-1,) if definition.is_flexible(version) else (-1, -2)
+            ):  # below null there is nothing in a varint
+                data = reference_codec.encode_with_claim(definition.message, version, nothing, field, lie)
+                check_outcome(definition, version, data)
         check_costs(definition.decoder(version), greedy)

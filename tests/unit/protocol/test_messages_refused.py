@@ -1,7 +1,7 @@
 """What an encoder refuses, field by field: a version without the field, a value that does not fit, a null."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from wiregen.model import Field, Struct
@@ -9,26 +9,8 @@ from wiregen.model import Field, Struct
 from headrace.protocol.errors import EncodeError
 from tests.support import reference_codec
 from tests.support.codec_checks import codecs
+from tests.support.message_values import other_than_default
 from tests.support.messages import Definition, all_messages, fields_of, least_of, value_at
-
-# None of them is the default of any field.
-OTHER_THAN_DEFAULT: Final[dict[str, Any]] = {
-    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint16", "uint32"), 77),
-    "float64": 7.5,
-    "uuid": b"\x07" * 16,
-    "string": "seven",
-    "bytes": b"seven",
-    "records": b"seven",
-}
-
-
-def other_than_default(field: Field, version: int) -> Any:
-    if field.is_array:
-        return [{} if field.struct is not None else OTHER_THAN_DEFAULT[field.type]]
-    if field.struct is not None:
-        inner = next(each for each in field.struct.fields if each.struct is None)
-        return {inner.name: other_than_default(inner, version)}
-    return not reference_codec.default_of(field) if field.type == "bool" else OTHER_THAN_DEFAULT[field.type]
 
 
 def fields_without_place(row: Struct, version: int) -> Iterator[tuple[Field, ...]]:
@@ -46,7 +28,7 @@ def test_a_field_that_a_version_lacks_is_refused_by_name_unless_it_may_be_ignore
     for version in codecs(definition):
         for path in fields_without_place(body, version):
             field = path[-1]
-            values = least_of(body, version) | value_at(path, other_than_default(field, version), version)
+            values = least_of(body, version) | value_at(path, other_than_default(field), version)
             if field.is_ignorable:
                 ignored = value_at(path, reference_codec.default_of(field), version)
                 expected = reference_codec.encode(definition.message, version, least_of(body, version) | ignored)
@@ -68,7 +50,17 @@ MISFITS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("definition", all_messages(), ids=str)
 def test_a_value_that_its_field_cannot_hold_is_refused_by_name(definition: Definition) -> None:
-    version = definition.versions[-1]
+    check_misfits(definition, definition.versions[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("definition", all_messages(), ids=str)
+def test_a_value_that_its_field_cannot_hold_is_refused_by_name_in_every_version(definition: Definition) -> None:
+    for version in codecs(definition):
+        check_misfits(definition, version)
+
+
+def check_misfits(definition: Definition, version: int) -> None:
     for path in fields_of(definition.message.body, version):
         field = path[-1]
         for misfit in MISFITS.get(field.type, []):
