@@ -4,6 +4,7 @@ Theory. Nothing here may be felt by a request. Work on the loop goes partition b
 and then gives way; what may wait for the disk goes to the worker thread, and only while that has room. A round visits
 all partitions that were there when it began; the next one begins an interval after its end.
 
+    wake        from the start: open the logs that nobody has asked for yet, so that they get what follows
     tidy        every second: hand the logs' chores to the worker, and begin syncs that are due by `flush.ms`
     retention   `log.retention.check.interval.ms`: delete segments that have had their time
     producers   `producer.id.expiration.check.interval.ms`: forget those who were silent for too long
@@ -32,6 +33,7 @@ from headrace.server.worker import Worker
 
 _LOG: Final = logging.getLogger(__name__)
 
+WAKES: Final = 5  # logs opened per turn, at 0.2 ms each
 VISITS: Final = 50  # partitions per turn: about a millisecond of retention, less of anything else
 TURN_MS: Final = 10  # between turns requests have the loop
 TIDY_INTERVAL_MS: Final = 1000
@@ -75,6 +77,7 @@ class Maintenance:
         self._fs = fs
         self._logs = logs
         self._is_saving = False
+        self._waking: Timer | None = None
         self._worker = worker
         self._flushes = flushes
         self._clock = clock
@@ -89,12 +92,15 @@ class Maintenance:
         self._compacts = settings.cleaner_enabled
 
     def start(self) -> None:
+        self._waking = self._clock.call_later(TURN_MS, self._wake)
         for each in self._rounds:
             each.start()
         if self._compacts:
             self._compaction.start()
 
     def stop(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
         for each in self._rounds:
             each.stop()
         self._compaction.stop()
@@ -110,6 +116,10 @@ class Maintenance:
         self._is_saving = False
         if error is not None:
             _LOG.error("the checkpoints of %s cannot be saved: %s", self._logs.path, error)
+
+    def _wake(self) -> None:
+        is_left = self._partitions.wake(WAKES)
+        self._waking = self._clock.call_later(TURN_MS, self._wake) if is_left else None
 
     # Visits
 

@@ -4,11 +4,16 @@
 tells partitions who leads them, and hands them changed configs. It looks only at what changed, which `is` tells: images
 share all that the records between them did not touch.
 
+A log that was there when the node started is opened when somebody first asks for it, or when `wake` comes to it: ten
+thousand partitions must not delay the start. Until then the partition sleeps. Nothing is lost on the way: the image
+says what its role is, and the newest image holds when it wakes.
+
 A log that cannot be opened does not stop the others: its partition is offline, and clients hear KAFKA_STORAGE_ERROR.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from headrace.cluster.image import CLUSTER_DEFAULT, EMPTY_IMAGE, ConfigKind, ConfigResource, Image, Topic
@@ -30,7 +35,10 @@ METADATA_TOPIC: Final = "__cluster_metadata"  # its log is the controller's
 
 
 class Partitions:
-    """Iterates over all replicas of this node. `leader` finds those that it leads, by name or by id of the topic."""
+    """Iterates over the replicas of this node that are awake. `leader` finds those that it leads.
+
+    Invariant: every replica of this node is in exactly one of `_by_place`, `_sleeping` and `_offline`.
+    """
 
     __slots__ = (
         "_by_place",
@@ -40,6 +48,7 @@ class Partitions:
         "_led",
         "_logs",
         "_offline",
+        "_sleeping",
         "_static",
         "clock",
         "node_id",
@@ -63,6 +72,7 @@ class Partitions:
         self._by_place: dict[tuple[bytes, int], Partition] = {}
         self._led: dict[tuple[str | bytes, int], Partition] = {}  # by name and by id
         self._offline: set[tuple[bytes, int]] = set()
+        self._sleeping: dict[tuple[bytes, int], None] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_place.values())
@@ -77,7 +87,7 @@ class Partitions:
 
     def leader(self, topic: str | bytes, index: int) -> Partition | ErrorCode:
         """The partition if this node leads it, else what to tell the client. A topic is a name or an id."""
-        return self._led.get((topic, index)) or self._why_not(topic, index)
+        return self._led.get((topic, index)) or self._find(topic, index)
 
     def leader_by_id(self, topic_id: bytes, index: int) -> Partition | ErrorCode:
         return self.leader(topic_id, index)
@@ -90,16 +100,31 @@ class Partitions:
         """Is it still here? Who keeps one for later must ask."""
         return self._by_place.get((partition.topic_id, partition.index)) is partition
 
-    def _why_not(self, topic: str | bytes, index: int) -> ErrorCode:
+    def wake(self, count: int) -> bool:
+        """Open so many of the logs that sleep. False if none is left."""
+        for topic_id, index in list(islice(self._sleeping, count)):
+            self._wake(self._image.topics[topic_id], index)
+        return bool(self._sleeping)
+
+    def _wake(self, topic: Topic, index: int) -> None:
+        del self._sleeping[topic.topic_id, index]
+        if self._open(topic, index, self._settings_of(self._image, topic)):
+            self._set_role(self._by_place[topic.topic_id, index], topic.partitions[index])
+
+    def _find(self, topic: str | bytes, index: int) -> Partition | ErrorCode:
+        """The partition, woken if it sleeps, or why it is not led here."""
         topic_id = self._image.topic_ids.get(topic) if isinstance(topic, str) else topic
         found = None if topic_id is None else self._image.topics.get(topic_id)
         if found is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(topic, str) else ErrorCode.UNKNOWN_TOPIC_ID
         if index not in found.partitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if (found.topic_id, index) in self._offline:
+        place = (found.topic_id, index)
+        if place in self._sleeping and found.partitions[index].leader == self.node_id:
+            self._wake(found, index)
+        if place in self._offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self._led.get(place, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # Following the image
 
@@ -115,10 +140,11 @@ class Partitions:
             for topic_id, topic in old.topics.items():
                 if topic_id not in new.topics:
                     self._remove(topic, topic.partitions)
+            opened = self._logs.opened
             for topic_id, topic in new.topics.items():
                 before = old.topics.get(topic_id)
                 if before is not topic:
-                    self._update(new, before, topic)
+                    self._update(new, before, topic, opened)
 
     def _broker_configs_differ(self, old: Image, new: Image) -> bool:
         node = ConfigResource(ConfigKind.BROKER, str(self.node_id))
@@ -144,7 +170,7 @@ class Partitions:
     def _settings_of(self, image: Image, topic: Topic) -> TopicSettings:
         return self._defaults.settings_of(image.config(ConfigResource(ConfigKind.TOPIC, topic.name)))
 
-    def _update(self, image: Image, before: Topic | None, topic: Topic) -> None:
+    def _update(self, image: Image, before: Topic | None, topic: Topic, opened: Container[TopicPartition]) -> None:
         settings = None
         known = before.partitions if before is not None else {}
         for index, state in topic.partitions.items():
@@ -154,17 +180,25 @@ class Partitions:
             if self.node_id not in state.replicas:
                 self._remove(topic, (index,))
                 continue
+            if place not in self._by_place and self._may_sleep(topic, index, opened):
+                self._sleeping[place] = None
+                continue
             if place not in self._by_place:
                 settings = settings or self._settings_of(image, topic)
                 if not self._open(topic, index, settings):
                     continue
             self._set_role(self._by_place[place], state)
 
+    def _may_sleep(self, topic: Topic, index: int, opened: Container[TopicPartition]) -> bool:
+        """Is its log there, and has nobody opened it?"""
+        name = TopicPartition(topic.name, index)
+        return name in self._logs and name not in opened and (topic.topic_id, index) not in self._offline
+
     def _open(self, topic: Topic, index: int, settings: TopicSettings) -> bool:
         place = (topic.topic_id, index)
         try:
             log = self._log_of(TopicPartition(topic.name, index), topic.topic_id)
-        except LOG_ERRORS as error:
+        except (*LOG_ERRORS, OSError) as error:
             self._offline.add(place)
             _LOG.error("[%s-%d] is offline: %s", topic.name, index, error)
             return False
@@ -198,12 +232,16 @@ class Partitions:
     def _remove(self, topic: Topic, indexes: "Mapping[int, PartitionState] | tuple[int, ...]") -> None:
         """The topic was deleted, or moved away from this node."""
         for index in indexes:
-            self._offline.discard((topic.topic_id, index))
-            partition = self._by_place.pop((topic.topic_id, index), None)
-            if partition is not None:
-                for key in ((topic.name, index), (topic.topic_id, index)):
-                    self._led.pop(key, None)
+            place = (topic.topic_id, index)
+            is_here = place in self._by_place or place in self._sleeping or place in self._offline
+            self._offline.discard(place)
+            self._sleeping.pop(place, None)
+            if is_here:
                 self._delete(TopicPartition(topic.name, index))
+            partition = self._by_place.pop(place, None)
+            if partition is not None:
+                for key in ((topic.name, index), place):
+                    self._led.pop(key, None)
                 partition.is_leader = False
                 partition.release(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from headrace.cluster.image import EMPTY_IMAGE
 from headrace.log.checkpoints import (
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
@@ -15,7 +16,7 @@ from headrace.log.checkpoints import (
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.server.group_commit import GroupCommit
-from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, Maintenance, MaintenanceSettings
+from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, WAKES, Maintenance, MaintenanceSettings
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NOW_MS, OneNode
 
@@ -26,8 +27,8 @@ SETTINGS = MaintenanceSettings()
 class Site:
     """A node, and who keeps it in order."""
 
-    def __init__(self) -> None:
-        self.fs = MemoryFileSystem()
+    def __init__(self, fs: MemoryFileSystem | None = None) -> None:
+        self.fs = fs or MemoryFileSystem()
         self.node = OneNode(self.fs)
         self.cleaner = self.node.logs.cleaner
         worker: object = self.node.worker
@@ -128,6 +129,21 @@ def test_a_topic_deleted_between_two_turns_is_left_alone(site: Site, caplog: pyt
     site.pass_time(TURN_MS)
     assert partition.log.log_start_offset == 0
     assert not caplog.records
+
+
+def test_logs_that_sleep_are_woken_and_get_their_retention(site: Site) -> None:
+    site.node.create_topic("t", partitions=2 * WAKES, retention_ms=str(HOUR_MS))
+    site.append()
+    site.maintenance.stop()
+    site.node.logs.close()
+    again = Site(site.fs)
+    again.node.partitions.apply(EMPTY_IMAGE, site.node.controller.image)
+    again.pass_time(TURN_MS)
+    assert len(again.node.partitions) == WAKES
+    again.pass_time(TURN_MS)
+    assert len(again.node.partitions) == 2 * WAKES
+    again.pass_time(2 * HOUR_MS)
+    assert again.node.partition("t").log.log_start_offset == 1
 
 
 def test_rolled_segments_are_made_durable_soon(site: Site) -> None:

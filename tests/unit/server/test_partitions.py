@@ -168,8 +168,63 @@ def test_topics_that_were_deleted_while_the_node_was_away_are_deleted_at_its_sta
     node.create_topic("replaced")
     assert directories(fs) == ["gone-0", "kept-0", "replaced-0"]
     again = restart(node, fs)
-    assert directories(fs) == ["kept-0", "replaced-0"]
+    assert directories(fs) == ["kept-0"]
     assert [append(again, topic) for topic in ("kept", "replaced")] == [1, 0]
+    assert directories(fs) == ["kept-0", "replaced-0"]
+
+
+class TestSleep:
+    """After a restart logs are opened when somebody asks for them."""
+
+    @pytest.fixture
+    def again(self, node: OneNode, fs: MemoryFileSystem) -> OneNode:
+        node.create_topic("t", partitions=3)
+        node.create_topic("far", replicas=[1, 2])
+        append(node)
+        node.controller.write(PartitionChangeRecord(0, node.controller.image.topic_ids["far"], leader=2))
+        again = restart(node, fs)
+        again.controller.image = node.controller.image
+        return again
+
+    def test_nothing_is_opened_before_it_is_asked_for(self, again: OneNode) -> None:
+        assert (len(again.partitions), again.logs.opened) == (0, {})
+        assert append(again) == 1
+        assert [str(place) for place in again.logs.opened] == ["t-0"]
+        assert again.partitions.leader(again.controller.image.topic_ids["t"], 0) is again.partition("t")
+
+    def test_what_is_not_led_here_sleeps_on(self, again: OneNode) -> None:
+        assert again.partitions.leader("far", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert again.logs.opened == {}
+
+    def test_a_few_at_a_time_are_woken(self, again: OneNode) -> None:
+        assert again.partitions.wake(3)
+        assert len(again.partitions) == 3
+        assert not again.partitions.wake(3)
+        assert len(again.partitions) == 4
+        assert sum(partition.is_leader for partition in again.partitions) == 3
+
+    def test_what_changed_meanwhile_holds_when_it_wakes(self, again: OneNode) -> None:
+        topic_id = again.controller.image.topic_ids["t"]
+        again.set_config("t", "retention.ms", "5")
+        again.controller.write(PartitionChangeRecord(0, topic_id, leader=NODE_ID))
+        partition = again.partition("t")
+        assert (partition.log.config.retention_ms, partition.leader_epoch) == (5, 1)
+
+    def test_a_topic_can_be_deleted_in_its_sleep(self, again: OneNode, fs: MemoryFileSystem) -> None:
+        again.delete_topic("t")
+        assert directories(fs) == ["far-0"]
+        assert again.partitions.leader("t", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        again.create_topic("t")
+        assert append(again) == 0
+
+    def test_one_that_cannot_be_opened_is_offline_and_not_tried_again(
+        self, again: OneNode, fs: MemoryFileSystem
+    ) -> None:
+        fs.faults.append(Fault("open", errno.EIO, path_end="t-0/00000000000000000000.log"))
+        assert again.partitions.leader("t", 0) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert again.partitions.leader("t", 0) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert again.partition("t", 1).is_leader
+        assert not again.partitions.wake(10)
 
 
 def test_a_topic_that_begins_to_sync_shows_only_what_is_synced_from_then_on() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.cluster.image import EMPTY_IMAGE
 from headrace.cluster.producer_ids import BLOCK_SIZE
 from headrace.log.fs import RealFileSystem
 from headrace.protocol.error_codes import ErrorCode
@@ -193,6 +194,14 @@ class TestDescribeLogDirs:
         (topic,) = self.describe(node, wanted).topics
         assert (topic.name, [row.partition_index for row in topic.partitions]) == ("u", [1])
         assert not self.describe(node, []).topics
+
+    def test_logs_that_sleep_are_woken_to_tell_their_size(self, node: OneNode) -> None:
+        append(node, b"a")
+        node.logs.close()
+        again = OneNode(node.fs)
+        again.partitions.apply(EMPTY_IMAGE, node.controller.image)
+        (topic,) = self.describe(again).topics
+        assert topic.partitions[0].partition_size > 0
 
     def test_the_disk(self, tmp_path: Path) -> None:
         result = self.describe(OneNode(RealFileSystem(), str(tmp_path)))

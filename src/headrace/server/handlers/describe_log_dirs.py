@@ -19,10 +19,13 @@ from headrace.server.context import RequestContext
 from headrace.server.partition import Partition
 
 _UNKNOWN_BYTES: Final = -1
+_WAKES: Final = 1000
 
 
 def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     partitions = ctx.broker.partitions
+    while partitions.wake(_WAKES):
+        pass
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
