@@ -108,10 +108,11 @@ class TimeEntry(NamedTuple):
 class TimeIndex:
     """Invariant: timestamps and offsets both grow strictly."""
 
-    __slots__ = ("_offsets", "_timestamps", "base_offset")
+    __slots__ = ("_offsets", "_timestamps", "base_offset", "last_timestamp")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
+        self.last_timestamp = _NO_TIMESTAMP
         self._timestamps = array("q")
         self._offsets = array("I")  # relative
 
@@ -131,7 +132,8 @@ class TimeIndex:
 
     def append(self, timestamp: int, offset: int) -> None:
         """Add an entry, unless the timestamp has not grown."""
-        if timestamp > (self._timestamps[-1] if self._timestamps else _NO_TIMESTAMP):
+        if timestamp > self.last_timestamp:
+            self.last_timestamp = timestamp
             self._timestamps.append(timestamp)
             self._offsets.append(offset - self.base_offset)
 
@@ -145,6 +147,7 @@ class TimeIndex:
         keep = bisect_left(self._offsets, max(offset - self.base_offset, 0))
         del self._timestamps[keep:]
         del self._offsets[keep:]
+        self.last_timestamp = self.last.timestamp
 
     def to_bytes(self) -> bytes:
         return b"".join(map(_TIME_ENTRY.pack, self._timestamps, self._offsets))
@@ -159,6 +162,7 @@ class TimeIndex:
                 raise CorruptIndexError(f"timestamp {timestamp} at relative offset {relative}")
             index._timestamps.append(timestamp)
             index._offsets.append(relative)
+        index.last_timestamp = index.last.timestamp
         if len(index) and (index[0].timestamp > timestamp or index[0].offset > base_offset + relative):
             raise CorruptIndexError(f"entries go back from {index[0]} to {index[-1]}")
         return index

@@ -261,9 +261,17 @@ class Log:
     def _admit(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """A batch on the quick way that is not quiet: it is large, or an index entry is due, or more than that."""
         config = self.config
-        if size > config.max_message_bytes or max_timestamp > self._quiet_timestamp:
-            check_size(size, config)
-            check_timestamp(max_timestamp, now_ms, config)
+        segment = self.active
+        if (
+            size <= config.max_message_bytes
+            and segment.size + size <= config.segment_bytes
+            and max_timestamp <= self._quiet_timestamp
+            and segment.quiet_until != NEVER
+            and last_offset <= segment.last_room
+        ):
+            return segment
+        check_size(size, config)
+        check_timestamp(max_timestamp, now_ms, config)
         return self.segment_for(size, self.log_end_offset, last_offset, max_timestamp, now_ms)
 
     def segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:

@@ -288,24 +288,20 @@ class Segment:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if position > self._entry_due:
-            self._add_entries(position, last_offset)
+            assert self._offsets is not None
+            assert self._times is not None
+            self._offsets.append(last_offset, position)
+            if self.max_timestamp > self._times.last_timestamp:
+                self._times.append(self.max_timestamp, self.max_timestamp_offset)
+            config = self.config
+            self._entry_due = due = position + config.index_interval_bytes
+            if self.quiet_until != NEVER:
+                self._free_entries -= 1
+                # At zero somebody has to look how full the indexes really are.
+                self.quiet_until = min(due, config.segment_bytes) if self._free_entries > 0 else NEVER
         elif position == 0:
             self.first_timestamp = max_timestamp
         self._indexes_changed = True
-
-    def _add_entries(self, position: int, last_offset: int) -> None:
-        assert self._offsets is not None
-        assert self._times is not None
-        self._offsets.append(last_offset, position)
-        self._times.append(self.max_timestamp, self.max_timestamp_offset)
-        config = self.config
-        self._entry_due = due = position + config.index_interval_bytes
-        if self.quiet_until != NEVER:
-            self._free_entries -= 1
-            if self._free_entries <= 0:
-                self.quiet_until = NEVER  # until somebody has looked how full the indexes really are
-            else:
-                self.quiet_until = min(config.segment_bytes, due)
 
     def prepare_appends(self) -> None:
         """Make ready for the log's quick path: load what it needs, open the file, say how far it may go."""

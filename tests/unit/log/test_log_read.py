@@ -106,7 +106,7 @@ def test_an_empty_slice_is_empty_in_every_way(log: Log) -> None:
 
 
 def test_a_read_that_the_disk_refuses_is_an_error_of_that_read_alone(log: Log) -> None:
-    fs = log._fs
+    fs = log.fs
     assert isinstance(fs, MemoryFileSystem)
     fs.faults.append(Fault("read", path_end=".log"))
     with pytest.raises(StorageError, match="reading offset 5"):
