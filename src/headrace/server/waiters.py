@@ -175,7 +175,7 @@ class Acknowledgements:
         self._later.on_abandon(self._leave)
         self._timer: Timer = clock.call_later(max(timeout_ms, 0), self._time_is_up)
         for slot, (partition, last_offset) in enumerate(places):
-            partition.acks.append((last_offset, self, slot))
+            partition.wait(last_offset, self, slot)
 
     @property
     def codes(self) -> Later[list[ErrorCode]]:
