@@ -73,7 +73,7 @@ class Partition:
         self._set_flushing(log.config)
         self.compression: Compression | None = None
         self.watchers: dict[Watched, None] = {}
-        # Who waits for the high watermark. An empty deque has 600 bytes, which ten thousand idle partitions need not pay.
+        # Who waits for the high watermark. An empty deque has 600 bytes, and most partitions of many are idle.
         self._acks: deque[tuple[int, Acknowledgements, int]] | None = None
 
     def __repr__(self) -> str:
