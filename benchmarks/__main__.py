@@ -9,7 +9,7 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 
-MODULES: Final = ("codec", "columns", "log", "log_reopen")
+MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen")
 
 
 def main(wanted: list[str]) -> int:
