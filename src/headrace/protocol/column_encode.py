@@ -71,7 +71,7 @@ def encode_batches(
         max_timestamp=0,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
-        base_sequence=base_sequence,
+        base_sequence=NO_SEQUENCE,
         record_count=0,
     )
     batches: list[bytearray] = []
@@ -79,8 +79,10 @@ def encode_batches(
         pieces = _Pieces.of(part, timestamp_ms)
         for first, counts in _groups(pieces, _room(batch_bytes, codec)):
             for header, payload in _encode_group(pieces, first, counts, template):
+                header = header._replace(base_sequence=base_sequence)
                 batches.append(seal_batch(header, payload, level=level))
-                template = template._replace(base_sequence=_next_sequence(header))
+                if base_sequence != NO_SEQUENCE:
+                    base_sequence = (header.last_sequence + 1) & 0x7FFFFFFF
     return batches
 
 
@@ -247,22 +249,14 @@ def _encode_group(
     )
     cuts = _edges(records)[batch_starts].tolist()
     content = memoryview(records.buffers()[2])
-    header = template
     for index, count in enumerate(counts):
-        header = header._replace(
+        header = template._replace(
             last_offset_delta=count - 1,
             record_count=count,
             base_timestamp=int(base_timestamps[index]),
             max_timestamp=int(max_timestamps[index]),
         )
         yield header, content[cuts[index] : cuts[index + 1]]
-        header = header._replace(base_sequence=_next_sequence(header))
-
-
-def _next_sequence(header: BatchHeader) -> int:
-    if header.base_sequence == NO_SEQUENCE:
-        return NO_SEQUENCE
-    return (header.last_sequence + 1) & 0x7FFFFFFF
 
 
 def _join(*pieces: Any) -> Any:
