@@ -4,6 +4,7 @@ Listeners exist so that different networks reach the same brokers by different a
 of the listener it came by, and a broker that does not have that listener is out of its reach, as if it were offline.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from headrace.cluster.image import NO_LEADER, Broker, Endpoint, Image, Partition
@@ -16,9 +17,12 @@ ALL_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9,
 
 
 class ClientView:
-    """One image through one listener; made for one answer."""
+    """One image through one listener; made for one answer.
 
-    __slots__ = ("_brokers", "_endpoints")
+    An answer may be about ten thousand partitions on a few brokers, so what was found for one is kept for the next.
+    """
+
+    __slots__ = ("_brokers", "_endpoints", "_leaders", "_offline")
 
     def __init__(self, image: Image, listener: str) -> None:
         self._brokers = image.brokers
@@ -28,6 +32,8 @@ class ClientView:
             for endpoint in broker.listeners
             if endpoint.name == listener
         }
+        self._leaders: dict[int, tuple[ErrorCode, int]] = {}
+        self._offline: dict[tuple[tuple[int, ...], tuple[bytes, ...]], list[int]] = {}
 
     def nodes(self, *, with_fenced: bool = False) -> list[tuple[NodeHint, Broker]]:
         """The nodes that the client can reach, in order of their ids."""
@@ -45,6 +51,9 @@ class ClientView:
     def leader_of(self, partition: Partition) -> tuple[ErrorCode, int]:
         """Who leads, or why the client cannot reach it."""
         leader = partition.leader
+        return self._leaders.get(leader) or self._leaders.setdefault(leader, self._find_leader(leader))
+
+    def _find_leader(self, leader: int) -> tuple[ErrorCode, int]:
         if leader in self._endpoints:
             return ErrorCode.NONE, leader
         if leader in self._brokers:
@@ -54,11 +63,13 @@ class ClientView:
     def is_reachable(self, broker_id: int) -> bool:
         return broker_id in self._endpoints and not self._brokers[broker_id].fenced
 
-    def offline_replicas(self, partition: Partition) -> list[int]:
-        return [
-            replica
-            for replica, directory in zip(partition.replicas, partition.directories, strict=True)
-            if replica not in self._endpoints
-            or (broker := self._brokers[replica]).fenced
-            or not broker.has_online_directory(directory)
-        ]
+    def offline_replicas(self, partition: Partition) -> Sequence[int]:
+        place = (partition.replicas, partition.directories)
+        found = self._offline.get(place)
+        if found is None:
+            found = self._offline[place] = [
+                replica
+                for replica, directory in zip(*place, strict=True)
+                if not (self.is_reachable(replica) and self._brokers[replica].has_online_directory(directory))
+            ]
+        return found

@@ -96,21 +96,20 @@ class _Answer:
         )
 
     def _partitions(self, topic: Topic) -> list[MetadataResponsePartition]:
-        view = self._view
+        version, view = self._ctx.version, self._view
         rows = []
         for index, partition in topic.partitions.items():
             code, leader = view.leader_of(partition)
-            if code is ErrorCode.LISTENER_NOT_FOUND and self._ctx.version < _LISTENER_FAULTS_SINCE:
+            if code and version < _LISTENER_FAULTS_SINCE:
                 code = ErrorCode.LEADER_NOT_AVAILABLE
             offline = view.offline_replicas(partition)
-            rows.append(
-                new(
-                    MetadataResponsePartition,
-                    (code, index, leader, partition.leader_epoch, partition.replicas, partition.isr, offline, ()),
-                )
+            row = new(
+                MetadataResponsePartition,
+                (code, index, leader, partition.leader_epoch, partition.replicas, partition.isr, offline, ()),
             )
-            if offline and self._ctx.version < _ALL_IS_NULL_SINCE:
-                rows[-1] = self._without_unreachable(rows[-1], partition)
+            if offline and version < _ALL_IS_NULL_SINCE:
+                row = self._without_unreachable(row, partition)
+            rows.append(row)
         return rows
 
     def _without_unreachable(self, row: MetadataResponsePartition, partition: Partition) -> MetadataResponsePartition:
