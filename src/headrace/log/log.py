@@ -48,15 +48,15 @@ from headrace.log.cutting import (
     truncate_to,
 )
 from headrace.log.epochs import EpochHistory
-from headrace.log.errors import CorruptIndexError, OffsetOutOfRangeError, StorageError
+from headrace.log.errors import CorruptIndexError, StorageError
 from headrace.log.fs import FileSystem
-from headrace.log.lookup import TimestampOffset, find_largest_timestamp, find_timestamp
+from headrace.log.lookup import TimestampOffset, find_largest_timestamp, find_timestamp, read
 from headrace.log.open_files import OpenFiles
 from headrace.log.opening import LogParts, open_parts
 from headrace.log.producers import ProducerStates
 from headrace.log.rolling import quiet_timestamp, roll, roll_if_needed, seal_active
 from headrace.log.segment import NEVER, Segment
-from headrace.log.slices import EMPTY, LogSlice
+from headrace.log.slices import LogSlice
 from headrace.protocol.batch import (
     CRC_START,
     LOG_OVERHEAD,
@@ -261,17 +261,9 @@ class Log:
     def _admit(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """A batch on the quick way that is not quiet: it is large, or an index entry is due, or more than that."""
         config = self.config
-        segment = self.active
-        if (
-            size <= config.max_message_bytes
-            and segment.size + size <= config.segment_bytes
-            and max_timestamp <= self._quiet_timestamp
-            and segment.quiet_until != NEVER
-            and last_offset <= segment.last_room
-        ):
-            return segment
-        check_size(size, config)
-        check_timestamp(max_timestamp, now_ms, config)
+        if size > config.max_message_bytes or size > config.segment_bytes or max_timestamp > self._quiet_timestamp:
+            check_size(size, config)
+            check_timestamp(max_timestamp, now_ms, config)
         return self.segment_for(size, self.log_end_offset, last_offset, max_timestamp, now_ms)
 
     def segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
@@ -328,30 +320,7 @@ class Log:
         They have `max_bytes` at most, but for the first one if `at_least_one_batch`. Raises OffsetOutOfRangeError,
         StorageError, and CorruptBatchError where somebody has damaged the file.
         """
-        log_end_offset = self.log_end_offset
-        if not self.log_start_offset <= offset <= log_end_offset:
-            raise OffsetOutOfRangeError(offset, log_start_offset=self.log_start_offset, log_end_offset=log_end_offset)
-        if end_offset is None or end_offset > log_end_offset:
-            end_offset = log_end_offset
-        if offset >= end_offset:
-            return EMPTY
-        try:
-            for index in range(self.segments.index_of(offset), len(self.segments)):
-                segment = self.segments[index]
-                is_whole = end_offset >= self.segments.end_offset_of(index, log_end_offset)
-                found = segment.read(
-                    offset,
-                    max_bytes=max_bytes,
-                    end_offset=None if is_whole else end_offset,
-                    at_least_one_batch=at_least_one_batch,
-                )
-                if found is not None:
-                    if segment is self.active and found.position + found.size_bytes == segment.size:
-                        segment.remember(log_end_offset, segment.size)
-                    return found
-        except OSError as error:
-            raise StorageError(f"reading offset {offset} of {self.directory} failed: {error}") from error
-        return EMPTY
+        return read(self, offset, max_bytes, end_offset, at_least_one_batch=at_least_one_batch)
 
     def find_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record whose timestamp is `timestamp` or later."""

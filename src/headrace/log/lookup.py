@@ -1,12 +1,47 @@
-"""Offsets by time: which record is the first at or after a timestamp, and which has the largest."""
+"""Where things are in a log: the batches from an offset on, the record at a time."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from headrace.log.errors import OffsetOutOfRangeError, StorageError
 from headrace.log.scan import headers
 from headrace.log.segment import Segment
+from headrace.log.slices import EMPTY, LogSlice
 from headrace.protocol.batch import LOG_OVERHEAD
 from headrace.protocol.records import Record, read_records
+
+if TYPE_CHECKING:
+    from headrace.log.log import Log
+
+
+def read(log: "Log", offset: int, max_bytes: int, end_offset: int | None, *, at_least_one_batch: bool) -> LogSlice:
+    """See `Log.read`."""
+    log_end_offset = log.log_end_offset
+    if not log.log_start_offset <= offset <= log_end_offset:
+        raise OffsetOutOfRangeError(offset, log_start_offset=log.log_start_offset, log_end_offset=log_end_offset)
+    if end_offset is None or end_offset > log_end_offset:
+        end_offset = log_end_offset
+    if offset >= end_offset:
+        return EMPTY
+    segments = log.segments
+    try:
+        # An offset may lie in a gap that goes to the end of its segment: the next batch is then in a later one.
+        for index in range(segments.index_of(offset), len(segments)):
+            segment = segments[index]
+            is_whole = end_offset >= segments.end_offset_of(index, log_end_offset)
+            found = segment.read(
+                offset,
+                max_bytes=max_bytes,
+                end_offset=None if is_whole else end_offset,
+                at_least_one_batch=at_least_one_batch,
+            )
+            if found is not None:
+                if segment is log.active and found.position + found.size_bytes == segment.size:
+                    segment.remember(log_end_offset, segment.size)
+                return found
+    except OSError as error:
+        raise StorageError(f"reading offset {offset} of {log.directory} failed: {error}") from error
+    return EMPTY
 
 
 class TimestampOffset(NamedTuple):

@@ -20,6 +20,7 @@ from headrace.log.producers import ProducerStates
 from headrace.log.recovery import RecoveryReport, recover
 from headrace.log.segments import Segments
 from headrace.log.swap import settle
+from headrace.log.tail import find_end_offset
 from headrace.protocol.errors import CorruptBatchError
 
 
@@ -49,7 +50,8 @@ def open_parts(
     open_files: OpenFiles,
 ) -> LogParts:
     """Raises OSError."""
-    fs.make_dir(directory)
+    if not fs.exists(directory):
+        fs.make_dir(directory)
     bases, snapshots = _find_files(fs, directory)
     segments = Segments(fs, directory, open_files)
     for base_offset in bases:
@@ -63,7 +65,7 @@ def open_parts(
     parts = None
     if clean:
         with contextlib.suppress(CorruptBatchError):
-            parts = LogParts(segments, producers, epochs, durability, segments.active.find_end_offset())
+            parts = LogParts(segments, producers, epochs, durability, find_end_offset(segments.active))
             recovery_point = parts.log_end_offset
     if parts is None:
         recovery_point = min(recovery_point, segments.active.base_offset) if clean else recovery_point

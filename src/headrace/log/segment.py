@@ -7,14 +7,13 @@ costs a scan, never a wrong answer.
 The last segment of a log is *active*: it alone grows. Its indexes stay in memory until it is sealed (`write_indexes`).
 """
 
-import contextlib
 from collections.abc import Iterator
 from typing import Final, cast
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.config import LogConfig
 from headrace.log.errors import CorruptIndexError
-from headrace.log.fs import Buffer, File, FileSystem, RawWriter, sync_file
+from headrace.log.fs import Buffer, File, FileSystem, RawWriter
 from headrace.log.index import (
     MAX_RELATIVE_OFFSET,
     OFFSET_ENTRY_SIZE,
@@ -23,9 +22,10 @@ from headrace.log.index import (
     OffsetIndex,
     TimeIndex,
 )
-from headrace.log.names import ABORTED_INDEX, LOG, OFFSET_INDEX, SEGMENT_SUFFIXES, TIME_INDEX, file_name
+from headrace.log.names import ABORTED_INDEX, LOG, OFFSET_INDEX, TIME_INDEX
 from headrace.log.open_files import OpenFiles
 from headrace.log.scan import headers, places
+from headrace.log.segment_files import SegmentFiles
 from headrace.log.slices import EMPTY, LogSlice
 from headrace.protocol.batch import NO_TIMESTAMP
 from headrace.protocol.errors import CorruptBatchError
@@ -40,11 +40,9 @@ class Segment:
 
     __slots__ = (
         "_aborted",
-        "_directory",
         "_entry_due",
         "_file",
         "_free_entries",
-        "_fs",
         "_indexes_changed",
         "_known",
         "_offsets",
@@ -53,6 +51,7 @@ class Segment:
         "base_offset",
         "config",
         "created_ms",
+        "files",
         "first_timestamp",
         "is_durable",
         "last_room",
@@ -60,7 +59,6 @@ class Segment:
         "max_timestamp_offset",
         "quiet_until",
         "size",
-        "stage",
         "writer",
     )
 
@@ -76,13 +74,11 @@ class Segment:
         now_ms: int,
         stage: str = "",
     ) -> None:
-        self._fs = fs
-        self._directory = directory
         self._open_files = open_files
+        self.files = SegmentFiles(fs, directory, base_offset, stage)
         self.base_offset = base_offset
         self.size = size
         self.config = config
-        self.stage = stage
         self.created_ms = now_ms
         self.is_durable = False  # synced with all its files, since it was sealed
         self._file: File | None = None
@@ -115,15 +111,9 @@ class Segment:
         now_ms: int,
         stage: str = "",
     ) -> "Segment":
-        """A new, empty segment. What a crash may have left under its name goes."""
+        """A new, empty segment. Raises OSError."""
         segment = cls(fs, directory, base_offset, 0, config, open_files=open_files, now_ms=now_ms, stage=stage)
-        for suffix in SEGMENT_SUFFIXES[:-1]:
-            with contextlib.suppress(FileNotFoundError):
-                fs.remove(segment.path(suffix))
-        file = fs.open(segment.path(LOG), create=True)
-        if file.size:
-            file.truncate(0)
-        segment._take_file(file)
+        segment._take_file(segment.files.create_log())
         segment.reset_indexes()
         segment._aborted = AbortedIndex()
         return segment
@@ -131,15 +121,15 @@ class Segment:
     def __repr__(self) -> str:
         return f"Segment({self.path(LOG)}, {self.size} bytes)"
 
-    def path(self, suffix: str, stage: str | None = None) -> str:
-        return f"{self._directory}/{file_name(self.base_offset, suffix, self.stage if stage is None else stage)}"
+    def path(self, suffix: str) -> str:
+        return self.files.path(suffix)
 
     # The file
 
     @property
     def file(self) -> File:
         if self._file is None:
-            self._take_file(self._fs.open(self.path(LOG)))
+            self._take_file(self.files.open_log())
         else:
             self._open_files.used(self)
         assert self._file is not None
@@ -182,7 +172,7 @@ class Segment:
         """Raises CorruptIndexError: only who knows the producers before this segment can rebuild it."""
         if self._aborted is None:
             try:
-                data = self._fs.read_bytes(self.path(ABORTED_INDEX))
+                data = self.files.read(ABORTED_INDEX)
             except FileNotFoundError:
                 data = b""
             self._aborted = AbortedIndex.from_bytes(data, base_offset=self.base_offset)
@@ -207,9 +197,9 @@ class Segment:
         if self._offsets is not None and self._times is not None:
             return
         try:
-            offsets_data = self._fs.read_bytes(self.path(OFFSET_INDEX))
-            self._offsets = OffsetIndex.from_bytes(offsets_data, self.base_offset, log_size=self.size)
-            self._times = TimeIndex.from_bytes(self._fs.read_bytes(self.path(TIME_INDEX)), self.base_offset)
+            offsets = self.files.read(OFFSET_INDEX)
+            self._offsets = OffsetIndex.from_bytes(offsets, self.base_offset, log_size=self.size)
+            self._times = TimeIndex.from_bytes(self.files.read(TIME_INDEX), self.base_offset)
         except (FileNotFoundError, CorruptIndexError):
             self.rebuild_indexes()
             return
@@ -237,6 +227,10 @@ class Segment:
         self.quiet_until = NEVER
 
     @property
+    def are_indexes_loaded(self) -> bool:
+        return self._offsets is not None
+
+    @property
     def is_ahead_of_its_files(self) -> bool:
         """Would a crash now cost the indexes?"""
         return self._indexes_changed
@@ -247,30 +241,20 @@ class Segment:
         self.times.append(self.max_timestamp, self.max_timestamp_offset)
         if not self._indexes_changed:
             return
-        self._write(OFFSET_INDEX, self.offsets.to_bytes())
-        self._write(TIME_INDEX, self.times.to_bytes())
+        self.files.write(OFFSET_INDEX, self.offsets.to_bytes())
+        self.files.write(TIME_INDEX, self.times.to_bytes())
         if self._aborted is not None:
             # Few segments need this file. One that compaction wrote has it in any case: see `swap`.
-            if len(self._aborted) or self.stage:
-                self._write(ABORTED_INDEX, self._aborted.to_bytes())
+            if len(self._aborted) or self.files.stage:
+                self.files.write(ABORTED_INDEX, self._aborted.to_bytes())
             else:
-                with contextlib.suppress(FileNotFoundError):
-                    self._fs.remove(self.path(ABORTED_INDEX))
+                self.files.remove(ABORTED_INDEX)
         self._indexes_changed = False
 
     def sync(self) -> None:
         """The content of all files. Their names are the directory's."""
         self.file.sync()
-        for suffix in SEGMENT_SUFFIXES[:-1]:
-            sync_file(self._fs, self.path(suffix))
-
-    def _write(self, suffix: str, data: bytes) -> None:
-        file = self._fs.open(self.path(suffix), create=True)
-        try:
-            file.truncate(0)
-            file.append(data)
-        finally:
-            file.close()
+        self.files.sync_indexes()
 
     # Appending
 
@@ -333,12 +317,12 @@ class Segment:
         position = self._known.get(offset)
         if position is not None:
             return position
-        for position, _, last_offset in self._from_entry(self.offsets.find(offset), 0, self.size):
+        for position, _, last_offset in self.from_entry(self.offsets.find(offset), 0, self.size):
             if last_offset >= offset:
                 return position
         return None
 
-    def _from_entry(self, entry: OffsetEntry | None, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    def from_entry(self, entry: OffsetEntry | None, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The batches from an index entry on, or from `start` if it is later. A wrong entry rebuilds the index."""
         if entry is None or entry.position < start:
             yield from places(self.file, start, end)
@@ -371,7 +355,7 @@ class Segment:
     def _last_boundary(self, start: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
         """The last end of a batch in start..limit; the end of the first batch, if that is demanded."""
         boundary = start
-        for position, size, last_offset in self._from_entry(self.offsets.find_position(limit), start, end):
+        for position, size, last_offset in self.from_entry(self.offsets.find_position(limit), start, end):
             boundary = position
             if position + size > limit and not (at_least_one_batch and position == start):
                 break
@@ -384,35 +368,6 @@ class Segment:
         if len(self._known) >= _KNOWN_LIMIT:
             self._known.clear()
         self._known[offset] = position
-
-    def find_end_offset(self) -> int:
-        """The offset after the last batch, by the last index entry and the tail behind it.
-
-        Raises CorruptBatchError if the file does not end with a whole batch.
-        """
-        end_offset = self.base_offset
-        for _, _, last_offset in self._from_entry(self._read_last_entry(), 0, self.size):
-            end_offset = last_offset + 1
-        return end_offset
-
-    def _read_last_entry(self) -> OffsetEntry | None:
-        """The index is not loaded for it: a broker opens thousands of logs, and few are busy at once."""
-        if self._offsets is None:
-            try:
-                file = self._fs.open(self.path(OFFSET_INDEX), read_only=True)
-            except FileNotFoundError:
-                return None
-            try:
-                data = file.read(max(0, file.size - OFFSET_ENTRY_SIZE), OFFSET_ENTRY_SIZE)
-            finally:
-                file.close()
-            if not data:
-                return None
-            if data.strip(b"\0") and not file.size % OFFSET_ENTRY_SIZE:
-                with contextlib.suppress(CorruptIndexError):
-                    return OffsetIndex.from_bytes(data, self.base_offset, log_size=self.size)[-1]
-                return None
-        return self.offsets[-1] if len(self.offsets) else None
 
     # Cutting
 
@@ -445,13 +400,3 @@ class Segment:
             if header[8] > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = header[8], end_offset - 1
         return end_offset
-
-    # Names
-
-    def rename(self, stage: str) -> None:
-        """Give all files another second suffix, the log last. Index files that are missing are not missed."""
-        for suffix in SEGMENT_SUFFIXES[:-1]:
-            with contextlib.suppress(FileNotFoundError):
-                self._fs.rename(self.path(suffix), self.path(suffix, stage))
-        self._fs.rename(self.path(LOG), self.path(LOG, stage))
-        self.stage = stage

@@ -82,7 +82,7 @@ class Segments:
     def take_out(self, segments: Sequence[Segment]) -> list[str]:
         """Out of the row, their files renamed to `.deleted`; the paths to remove. Raises OSError."""
         for segment in segments:
-            segment.rename(DELETED)
+            segment.files.rename(DELETED)
             segment.close()
             index = self._segments.index(segment)
             del self._segments[index]

@@ -26,20 +26,21 @@ def swap_in(fs: FileSystem, directory: str, *, old: Sequence[Segment], new: Sequ
     for segment in reversed(new):
         _rename_in_two_steps(fs, directory, segment, SWAP)
     for segment in old:
-        segment.rename(DELETED)
+        segment.files.rename(DELETED)
     fs.sync_dir(directory)
     for segment in new:
-        segment.rename("")
+        segment.files.rename("")
     fs.sync_dir(directory)
 
 
 def _rename_in_two_steps(fs: FileSystem, directory: str, segment: Segment, stage: str) -> None:
     """The `.log` gets its name when those of the others are safe: it is the one that `settle` believes."""
+    files = segment.files
     for suffix in SEGMENT_SUFFIXES:
         if suffix == LOG:
             fs.sync_dir(directory)
-        fs.rename(segment.path(suffix), segment.path(suffix, stage))
-    segment.stage = stage
+        fs.rename(files.path(suffix), files.path(suffix, stage))
+    files.stage = stage
     fs.sync_dir(directory)
 
 

@@ -161,7 +161,7 @@ def test_a_segment_that_went_away_meanwhile_is_no_failure() -> None:
     fs = memory_fs()
     segment = a_segment(fs, 0, [batch(0, (b"a", b"1"))], COMPACT)
     cleaning = plan(fs, segment, end_offset=1)
-    segment.rename(".deleted")
+    segment.files.rename(".deleted")
     outcome = run(cleaning)
     assert outcome.abandoned
     assert outcome.failure is None

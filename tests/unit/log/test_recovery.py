@@ -70,7 +70,7 @@ def test_a_closed_log_is_opened_without_reading_its_records(fs: MemoryFileSystem
     log.close()
     again = reopened(fs, clean=True)
     assert (again.log_end_offset, again.flushed_offset, again.recovery_report) == (12, 12, None)
-    assert all(segment._offsets is None for segment in again.segments), "indexes are loaded when they are needed"
+    assert not any(segment.are_indexes_loaded for segment in again.segments), "indexes are loaded when they are needed"
     assert records_of(again) == expected
     assert again.epochs.entries == [EpochEntry(0, 0), EpochEntry(1, 5), EpochEntry(2, 10)]
     assert append(again).base_offset == 12

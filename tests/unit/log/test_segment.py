@@ -10,6 +10,7 @@ from headrace.log.memory_fs import MemoryFileSystem
 from headrace.log.names import LOG, OFFSET_INDEX, TIME_INDEX, LogFileName, file_name, parse_file_name
 from headrace.log.open_files import OpenFiles
 from headrace.log.segment import Segment
+from headrace.log.tail import find_end_offset
 from headrace.protocol.batch import read_header
 from headrace.protocol.errors import CorruptBatchError
 from tests.support.log_batches import a_batch
@@ -106,7 +107,7 @@ def test_a_damaged_index_is_rebuilt_and_every_offset_is_found(fs: MemoryFileSyst
         }[damage]
         fs.open(path, create=True).append(content)
     again = reopened(fs)
-    assert again.find_end_offset() == BASE + 10
+    assert find_end_offset(again) == BASE + 10
     again = reopened(fs)
     for number, batch in enumerate(batches):
         found = again.read(BASE + number, max_bytes=100, end_offset=None, at_least_one_batch=True)
@@ -121,7 +122,7 @@ def test_a_preallocated_index_of_kafka_is_read(fs: MemoryFileSystem) -> None:
     for suffix, entry_size in ((OFFSET_INDEX, 8), (TIME_INDEX, 12)):
         fs.open(segment.path(suffix)).append(bytes(entry_size * 1000))
     again = reopened(fs)
-    assert again.find_end_offset() == BASE + 10
+    assert find_end_offset(again) == BASE + 10
     assert list(again.offsets) == list(segment.offsets)
     assert again.largest_timestamp == 1009
 
@@ -184,7 +185,7 @@ def test_a_torn_end_is_no_end(fs: MemoryFileSystem) -> None:
     fill(segment)
     segment.file.append(b"half a batch")
     with pytest.raises(CorruptBatchError, match="no whole batch at byte 1000"):
-        reopened(fs).find_end_offset()
+        find_end_offset(reopened(fs))
 
 
 def test_damage_in_the_middle_of_a_log_is_reported_not_skipped(fs: MemoryFileSystem) -> None:
@@ -212,7 +213,7 @@ def test_a_slice_survives_that_its_file_is_dropped_deleted_and_removed(fs: Memor
     segment = a_segment(fs)
     batches = fill(segment)
     found = segment.read(BASE, max_bytes=200, end_offset=None, at_least_one_batch=True)
-    segment.rename(".deleted")
+    segment.files.rename(".deleted")
     segment.close()
     fs.remove(segment.path(LOG))
     assert found is not None

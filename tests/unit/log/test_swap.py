@@ -121,7 +121,7 @@ def test_recovery_finishes_a_swap_for_a_log_that_claims_to_be_closed() -> None:
     new = compacted(fs, log, 0)
     log.close()
     for suffix in SEGMENT_SUFFIXES:
-        fs.rename(new[0].path(suffix), new[0].path(suffix, ".swap"))
+        fs.rename(new[0].path(suffix), new[0].files.path(suffix, ".swap"))
     again = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
     assert [segment.base_offset for segment in again.segments] == [0, 15]
     assert values_of(again)[:3] == [b"v00", b"v02", b"v04"]

@@ -1,0 +1,32 @@
+"""Where a closed segment ends: by its last index entry, and the few batches behind that."""
+
+import contextlib
+
+from headrace.log.errors import CorruptIndexError
+from headrace.log.index import OFFSET_ENTRY_SIZE, OffsetEntry, OffsetIndex
+from headrace.log.names import OFFSET_INDEX
+from headrace.log.segment import Segment
+
+
+def find_end_offset(segment: Segment) -> int:
+    """The offset after the last batch. Raises CorruptBatchError if the file does not end with a whole batch."""
+    end_offset = segment.base_offset
+    for _, _, last_offset in segment.from_entry(_last_entry(segment), 0, segment.size):
+        end_offset = last_offset + 1
+    return end_offset
+
+
+def _last_entry(segment: Segment) -> OffsetEntry | None:
+    """The index is not loaded for it: a broker opens thousands of logs, and few are busy at once."""
+    if not segment.are_indexes_loaded:
+        try:
+            data, size = segment.files.read_end(OFFSET_INDEX, OFFSET_ENTRY_SIZE)
+        except FileNotFoundError:
+            return None
+        if not data:
+            return None
+        if data.strip(b"\0") and not size % OFFSET_ENTRY_SIZE:
+            with contextlib.suppress(CorruptIndexError):
+                return OffsetIndex.from_bytes(data, segment.base_offset, log_size=segment.size)[-1]
+            return None
+    return segment.offsets[-1] if len(segment.offsets) else None
