@@ -112,8 +112,12 @@ def least_of(row: Struct, version: int) -> dict[str, Any]:
     }
 
 
-def bare_of(row: Struct, version: int, *, rows: int) -> dict[str, Any]:
-    """The least that a struct can say: null where it may, and else that many rows of the same kind; no tags."""
+def bare_of(row: Struct, version: int, *, rows: int, room: bytes = b"") -> dict[str, Any]:
+    """The least that a struct can say: null where it may, and else that many rows of the same kind; no tags.
+
+    With `room`, the first row of an array has these bytes as an unknown tag, so that a frame which ends too early still
+    has as many bytes as that many rows could do with.
+    """
     values: dict[str, Any] = {}
     for field in row.fields:
         if version not in field.versions or field.tag is not None:
@@ -121,8 +125,9 @@ def bare_of(row: Struct, version: int, *, rows: int) -> dict[str, Any]:
         if version in field.nullable:
             values[field.name] = None
         elif field.struct is not None:
-            inner = bare_of(field.struct, version, rows=rows)
-            values[field.name] = [inner] * rows if field.is_array else inner
+            inner = bare_of(field.struct, version, rows=rows, room=room)
+            first = inner | {UNKNOWN_TAGS: ((77, room),)} if room else inner
+            values[field.name] = [first] + [inner] * (rows - 1) if field.is_array else inner
         elif field.type == "records":
             values[field.name] = b""
     return values
