@@ -84,10 +84,20 @@ def _find_files(fs: FileSystem, directory: str) -> tuple[list[int], list[int]]:
     names = fs.list_dir(directory)
     if settle(fs, directory, names):
         names = fs.list_dir(directory)
-    files = [file for name in names if (file := parse_file_name(name)) is not None]
-    bases = sorted(file.offset for file in files if file.suffix == LOG)
-    snapshots = [file.offset for file in files if file.suffix == SNAPSHOT]
-    for file in files:
-        if file.suffix not in (LOG, SNAPSHOT) and file.offset not in bases:
-            fs.remove(f"{directory}/{file_name(file.offset, file.suffix)}")  # an index without a log
+    bases, snapshots, indexes = [], [], []
+    for name in names:
+        file = parse_file_name(name)
+        if file is not None:
+            (bases if file.suffix == LOG else snapshots if file.suffix == SNAPSHOT else indexes).append(file.offset)
+    bases.sort()
+    if not set(bases).issuperset(indexes):
+        _remove_orphans(fs, directory, names, bases)
     return bases, snapshots
+
+
+def _remove_orphans(fs: FileSystem, directory: str, names: Sequence[str], bases: Sequence[int]) -> None:
+    """Indexes without a log."""
+    for name in names:
+        file = parse_file_name(name)
+        if file is not None and file.suffix not in (LOG, SNAPSHOT) and file.offset not in bases:
+            fs.remove(f"{directory}/{name}")

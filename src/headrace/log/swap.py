@@ -12,12 +12,15 @@ final name belongs to the old segment as long as its `.swap` is still there, and
 """
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from headrace.log.fs import FileSystem
 from headrace.log.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SWAP, file_name, parse_file_name
 from headrace.log.scan import places
 from headrace.log.segment import Segment
+
+_STAGES: Final = (CLEANED, SWAP, DELETED)
 
 
 def swap_in(fs: FileSystem, directory: str, *, old: Sequence[Segment], new: Sequence[Segment]) -> None:
@@ -46,7 +49,8 @@ def _rename_in_two_steps(fs: FileSystem, directory: str, segment: Segment, stage
 
 def settle(fs: FileSystem, directory: str, names: Iterable[str]) -> bool:
     """Finish or undo what a crash has interrupted, and remove what nobody needs. True if `names` have changed."""
-    files = [file for name in names if (file := parse_file_name(name)) is not None and file.stage]
+    staged = [name for name in names if name.endswith((CLEANED, SWAP, DELETED))]
+    files = [file for name in staged if (file := parse_file_name(name)) is not None and file.stage]
     if not files:
         return False
     cleaned_logs = [file.offset for file in files if file.stage == CLEANED and file.suffix == LOG]
