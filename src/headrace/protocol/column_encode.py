@@ -28,6 +28,7 @@ from headrace.protocol.batch import (
     TRANSACTIONAL_FLAG,
     BatchHeader,
 )
+from headrace.protocol.column_headers import HEADERS
 from headrace.protocol.column_varints import Positions, Varints, write_varints
 from headrace.protocol.compression import Codec
 from headrace.protocol.records import seal_batch
@@ -102,8 +103,8 @@ class _Pieces(NamedTuple):
         names = part.schema.names
         if "value" not in names:
             raise ValueError(f"no column 'value' among {', '.join(names) or 'no columns at all'}")
-        values = _binary(part.column("value"))
-        keys = _binary(part.column("key")) if "key" in names else pa.nulls(len(part), pa.binary())
+        values = _cast("value", part.column("value"), pa.binary())
+        keys = _cast("key", part.column("key"), pa.binary()) if "key" in names else pa.nulls(len(part), pa.binary())
         tails = _tails(part.column("headers")) if "headers" in names else _NO_HEADERS
         timestamps = part.column("timestamp") if "timestamp" in names else pa.nulls(len(part), pa.int64())
         key_lengths, value_lengths = _lengths(keys), _lengths(values)
@@ -125,8 +126,13 @@ _NOTHING: Final = pa.scalar(b"")
 _NULL_IS_NOTHING: Final = pc.JoinOptions(null_handling="replace", null_replacement="")
 
 
-def _binary(column: Any) -> Any:
-    return column if column.type == pa.binary() else column.cast(pa.binary())
+def _cast(name: str, column: Any, kind: Any) -> Any:
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise ValueError(f"column {name!r} is {column.type}, and cannot become {kind}: {error}") from None
 
 
 def _lengths(column: Any) -> Positions:
@@ -172,10 +178,11 @@ def _milliseconds(column: Any, missing_ms: int | None) -> Positions:
 
 def _tails(column: Any) -> Any:
     """Header count and headers of each row, as they stand at the end of a record."""
+    column = _cast("headers", column, HEADERS)
     entries = column.flatten()
     if not len(entries):
         return _NO_HEADERS
-    keys, values = _binary(entries.field("key")), _binary(entries.field("value"))
+    keys, values = entries.field("key").cast(pa.binary()), entries.field("value")
     if keys.null_count or entries.null_count:
         raise ValueError("a header without a key")
     headers = _join(_varints(Varints.of(_lengths(keys))), keys, _varints(Varints.of(_lengths(values))), values)
@@ -217,7 +224,7 @@ def _size_bounds(pieces: _Pieces) -> Positions:
     spread = int(pieces.timestamps.max()) - int(pieces.timestamps.min())
     if spread > MAX_INT64:
         raise ValueError(f"timestamps {spread} ms apart do not fit a batch")
-    deltas = int(Varints.of(np.array([-spread, rows], np.int64)).sizes.sum())
+    deltas = int(Varints.of(np.array([spread, rows], np.int64)).sizes.sum())
     bodies = pieces.content + pieces.key_lengths.sizes + pieces.value_lengths.sizes + (1 + deltas)
     sizes: Positions = bodies + Varints.of(bodies).sizes
     return sizes

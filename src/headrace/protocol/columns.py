@@ -34,6 +34,7 @@ from headrace.protocol.records import (
 
 __all__ = ["SCHEMA", "Columns", "decode_batches", "encode_batches"]
 
+_ROW_BYTES: Final = 64  # what a row costs however little is in it: a compressed record may be a fraction of a byte
 _GROUP_RECORDS: Final = 16384
 _GROUP_BYTES: Final = 4 * 1024 * 1024
 
@@ -140,6 +141,8 @@ class _Gathered:
         if header.codec == Codec.NONE:
             payload: Buffer = self._buffer[position + HEADER_SIZE : position + header.size_bytes]
         else:
+            if header.record_count * _ROW_BYTES > limit_bytes:
+                raise CorruptBatchError(f"{header.record_count} records need more than {limit_bytes} bytes, the limit")
             payload = read_payload(self._buffer, position, header, limit_bytes=limit_bytes)
             self._compressed = True
         size = len(payload)

@@ -60,6 +60,13 @@ def test_a_batch_that_inflates_beyond_the_limit_is_refused() -> None:
         decoded_rows(bomb)
 
 
+def test_a_batch_of_more_empty_records_than_the_limit_has_room_for_as_rows_is_refused() -> None:
+    batch = bytes(build_batch([NewRecord(0, None, None)] * 20_000, codec=Codec.ZSTD))
+    assert len(decoded_rows(batch, limit_bytes=64 * 20_000)) == 20_000
+    with pytest.raises(CorruptBatchError, match="20000 records need more than"):
+        decoded_rows(batch, limit_bytes=64 * 20_000 - 1)
+
+
 def test_a_flipped_bit_is_found_by_the_crc_unless_that_was_switched_off() -> None:
     log = bytearray(build_batch(text_records(10)))
     log[-5] ^= 1  # in a value

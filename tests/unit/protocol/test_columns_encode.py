@@ -110,6 +110,19 @@ def test_batches_are_nearly_as_large_as_they_may_be() -> None:
     assert min(sizes[:-1]) > 97_000
 
 
+def test_the_bound_on_a_records_size_holds_where_a_delta_grows_to_two_bytes() -> None:
+    table = pa.table({"value": [b"x"] * 200, "timestamp": pa.array([0] + [64] * 199)})
+    for size in range(300, 700):
+        assert max(len(batch) for batch in encode_batches(table, batch_bytes=size)) <= size
+
+
+def test_headers_may_be_of_another_kind_of_list() -> None:
+    kind = pa.large_list(pa.struct([("key", pa.large_string()), ("value", pa.large_binary())]))
+    column = pa.array([[{"key": "h", "value": b"1"}], None, []], kind)
+    records = records_in(encode_batches(pa.table({"value": [b""] * 3, "headers": column}), timestamp_ms=0))
+    assert [record.headers for record in records] == [(("h", b"1"),), (), ()]
+
+
 @pytest.mark.parametrize("codec", Codec)
 def test_data_that_cannot_be_compressed_still_fits(codec: Codec) -> None:
     noise = np.random.default_rng(3).integers(0, 256, (3000, 500), np.uint8)
@@ -167,6 +180,10 @@ def test_mistakes_of_the_caller_are_told() -> None:
         encode_batches(pa.table({"value": [b"a"]}))
     with pytest.raises(ValueError, match="integer milliseconds"):
         encode_batches(pa.table({"value": [b"a"], "timestamp": ["noon"]}))
+    with pytest.raises(ValueError, match="column 'value' is int64"):
+        encode_batches(pa.table({"value": [1]}), timestamp_ms=0)
+    with pytest.raises(ValueError, match="column 'headers' is string"):
+        encode_batches(pa.table({"value": [b""], "headers": ["a=b"]}), timestamp_ms=0)
     with pytest.raises(ValueError, match="without a key"):
         encode_batches(table_of([(None, b"", ((None, b""),), 0)]))  # type: ignore[list-item]
     with pytest.raises(ValueError, match="milliseconds cannot express"):
