@@ -26,6 +26,7 @@ TIME_ENTRY_SIZE: Final = 12
 MAX_RELATIVE_OFFSET: Final = 0x7FFFFFFF
 
 _POSITION_MASK: Final = 0xFFFFFFFF
+_OFFSET_ENTRY: Final = Struct(">II")
 _TIME_ENTRY: Final = Struct(">qi")
 _NO_TIMESTAMP: Final = -1
 
@@ -33,6 +34,11 @@ _NO_TIMESTAMP: Final = -1
 class OffsetEntry(NamedTuple):
     offset: int  # the last one of the batch
     position: int  # where the batch begins
+
+
+def unpack_offset_entry(data: bytes, base_offset: int) -> OffsetEntry:
+    relative_offset, position = _OFFSET_ENTRY.unpack(data)
+    return OffsetEntry(base_offset + relative_offset, position)
 
 
 class OffsetIndex:

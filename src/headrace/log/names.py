@@ -38,11 +38,13 @@ def file_name(offset: int, suffix: str, stage: str = "") -> str:
 def parse_file_name(name: str) -> LogFileName | None:
     """None for files that have nothing to do with segments."""
     digits, rest = name[:_DIGITS], name[_DIGITS:]
+    if rest not in _SUFFIXES:
+        suffix, dot, stage = rest[1:].partition(".")
+        rest, stage = f".{suffix}", dot + stage
+        if rest not in _SUFFIXES or stage not in _STAGES:
+            return None
+    else:
+        stage = ""
     if len(digits) != _DIGITS or not digits.isdecimal():
         return None
-    if rest in _SUFFIXES:
-        return LogFileName(int(digits), rest, "")
-    suffix, dot, stage = rest[1:].partition(".")
-    if f".{suffix}" not in _SUFFIXES or dot + stage not in _STAGES:
-        return None
-    return LogFileName(int(digits), f".{suffix}", dot + stage)
+    return LogFileName(int(digits), rest, stage)

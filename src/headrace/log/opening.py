@@ -84,7 +84,9 @@ def _find_files(fs: FileSystem, directory: str) -> tuple[list[int], list[int]]:
     names = fs.list_dir(directory)
     if settle(fs, directory, names):
         names = fs.list_dir(directory)
-    bases, snapshots, indexes = [], [], []
+    bases: list[int] = []
+    snapshots: list[int] = []
+    indexes: list[int] = []
     for name in names:
         file = parse_file_name(name)
         if file is not None:

@@ -47,9 +47,9 @@ def _rename_in_two_steps(fs: FileSystem, directory: str, segment: Segment, stage
     fs.sync_dir(directory)
 
 
-def settle(fs: FileSystem, directory: str, names: Iterable[str]) -> bool:
+def settle(fs: FileSystem, directory: str, names: Sequence[str]) -> bool:
     """Finish or undo what a crash has interrupted, and remove what nobody needs. True if `names` have changed."""
-    staged = [name for name in names if name.endswith((CLEANED, SWAP, DELETED))]
+    staged = [name for name in names if name.endswith(_STAGES)]
     files = [file for name in staged if (file := parse_file_name(name)) is not None and file.stage]
     if not files:
         return False

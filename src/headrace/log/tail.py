@@ -1,9 +1,6 @@
 """Where a closed segment ends: by its last index entry, and the few batches behind that."""
 
-import contextlib
-
-from headrace.log.errors import CorruptIndexError
-from headrace.log.index import OFFSET_ENTRY_SIZE, OffsetEntry, OffsetIndex
+from headrace.log.index import OFFSET_ENTRY_SIZE, OffsetEntry, unpack_offset_entry
 from headrace.log.names import OFFSET_INDEX
 from headrace.log.segment import Segment
 
@@ -25,8 +22,7 @@ def _last_entry(segment: Segment) -> OffsetEntry | None:
             return None
         if not data:
             return None
-        if data.strip(b"\0") and not size % OFFSET_ENTRY_SIZE:
-            with contextlib.suppress(CorruptIndexError):
-                return OffsetIndex.from_bytes(data, segment.base_offset, log_size=segment.size)[-1]
-            return None
+        if size % OFFSET_ENTRY_SIZE == 0 and data != bytes(OFFSET_ENTRY_SIZE):
+            entry = unpack_offset_entry(data, segment.base_offset)
+            return entry if entry.position < segment.size else None
     return segment.offsets[-1] if len(segment.offsets) else None
