@@ -19,6 +19,10 @@ class DecodeError(ProtocolError):
         self.position = position
 
 
+class TrailingBytesError(DecodeError):
+    """A message that ends at `position`, before its bytes do."""
+
+
 class EncodeError(ValueError):
     """A value that the wire, or this version of it, cannot carry; `field` is a path like `topics.partitions.index`."""
 

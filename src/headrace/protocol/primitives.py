@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from headrace.protocol.errors import DecodeError, EncodeError
+from headrace.protocol.errors import DecodeError, EncodeError, TrailingBytesError
 from headrace.protocol.types import Buffer, UnknownTags
 
 MAX_TEXT_BYTES: Final = 0x7FFF  # Kafka's limit for a string, whatever its length could express
@@ -142,7 +142,7 @@ def not_text(error: UnicodeDecodeError, field: str, p: int) -> DecodeError:
 
 def not_at_end(message: str, p: int, end: int) -> DecodeError:
     """The fields are read, but not all bytes are used; or a tagged field is not as long as it said."""
-    return DecodeError(f"{end - p} bytes are left over", field=message, position=p)
+    return TrailingBytesError(f"{end - p} bytes are left over", field=message, position=p)
 
 
 # --- encoding

@@ -129,6 +129,8 @@ class Connection:
             except ProtocolError as error:
                 self.close(str(error))
                 return
+            if self.is_closed:  # by what was served
+                return
             if reply is not None:
                 self._enqueue(reply)
         self._send()

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from headrace.protocol.apis import load
-from headrace.protocol.errors import ProtocolError
+from headrace.protocol.errors import ProtocolError, TrailingBytesError
 from headrace.protocol.header import API_VERSIONS_KEY, read_request_header, response_header_version
 from headrace.protocol.types import Part
 from headrace.server.connection import Connection, Reply
@@ -20,6 +20,7 @@ from headrace.server.later import Later
 
 _FRAME_HEAD: Final = (Struct(">ii"), Struct(">iix"))  # size, correlation id, and no tags, by header version
 _HEADER_BYTES: Final = (4, 5)
+_METADATA_KEY: Final = 3
 
 
 class _Route(NamedTuple):
@@ -51,7 +52,14 @@ class Dispatcher:
             if key == API_VERSIONS_KEY and version > SERVED[key].max_version:
                 return self._step_down(correlation_id)
             route = self._routes[key, version] = _load_route(key, version)
-        request = route.decode(buffer, view, position, end)
+        try:
+            request = route.decode(buffer, view, position, end)
+        except TrailingBytesError as error:
+            # librdkafka (#5049) writes a null array of topics in four bytes where one is meant. The fields that follow
+            # are read as zeros, as Apache Kafka reads them, and three bytes remain.
+            if key != _METADATA_KEY:
+                raise
+            request = route.decode(buffer, view, position, error.position)
         response = route.handle(request, RequestContext(self._context, connection, header))
         if response is None:
             return None

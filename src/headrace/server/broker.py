@@ -1,0 +1,282 @@
+"""One broker: everything wired by constructor calls that can be read from top to bottom.
+
+Starting, in order: take the data directory; read the metadata log; bind the listeners; lead the quorum of one; find
+the partitions that the metadata gives to this node; register, so that the cluster knows where it is reached; and only
+then accept connections. A client that gets through finds everything in place.
+
+Stopping, in order: no new connections; leave the cluster (a controlled shutdown, so that the next start knows that
+nothing was lost); end the connections; let the worker finish; close the logs; say that the stop was clean.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from random import SystemRandom
+from typing import Final
+
+from headrace.cluster.control_records import VoterEndpoint, VoterNode
+from headrace.cluster.decision import ControllerSettings
+from headrace.cluster.features import SUPPORTED_FEATURES, default_levels
+from headrace.cluster.image import EMPTY_IMAGE, is_reserved_directory
+from headrace.cluster.listeners import Listener
+from headrace.cluster.quorum import Quorum, SnapshotPolicy
+from headrace.log.checkpoints import NO_BROKER_EPOCH
+from headrace.log.config import LogConfig
+from headrace.log.directory import LogDirectory
+from headrace.log.fs import FileSystem, RealFileSystem
+from headrace.log.meta_properties import MetaProperties
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages import broker_registration
+from headrace.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from headrace.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from headrace.protocol.types import ZERO_UUID, uuid_to_text
+from headrace.server.clock import Clock, LoopClock, Timer
+from headrace.server.context import Context
+from headrace.server.controller import Controller
+from headrace.server.dispatch import Dispatcher
+from headrace.server.fetch_sessions import FetchSessions
+from headrace.server.group_commit import GroupCommit
+from headrace.server.later import Later
+from headrace.server.listener import Listeners
+from headrace.server.maintenance import Maintenance, MaintenanceSettings
+from headrace.server.metadata_log import MetadataLog
+from headrace.server.partitions import Partitions
+from headrace.server.producer_ids import ProducerIds
+from headrace.server.settings import Settings
+from headrace.server.worker import Worker
+
+KRAFT_VERSION: Final = 1
+_REGISTRATION_VERSION: Final = 4
+_CONTROLLER_PORT: Final = 0  # nobody else votes, so nobody dials this controller
+
+
+class StartError(Exception):
+    """Why a broker cannot start, and what to do."""
+
+
+class Broker:
+    """A node that is broker and only controller. All of it lives on the thread of its loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        data_directory: str,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock | None = None,
+        fs: FileSystem | None = None,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """Take the data directory and read the metadata. Raises LogError, StartError, OSError."""
+        fs = fs or RealFileSystem()
+        self.settings = settings
+        self._clock = clock or LoopClock(loop)
+        self._on_failure = on_failure
+        self._random = SystemRandom()
+        self._heartbeats: Timer | None = None
+        self._broker_epoch = NO_BROKER_EPOCH
+        now_ms = self._clock.now_ms()
+        # Logs get their topics' configs when the metadata is known; recovering one needs none of them.
+        self.logs = LogDirectory.open(fs, data_directory, lambda _: LogConfig(), now_ms=now_ms)
+        self.meta = self._own(data_directory)
+        self._worker = Worker(loop)
+        self._metadata_log = MetadataLog.open(
+            fs, data_directory, clean=self.logs.was_clean, kraft_version=KRAFT_VERSION, now_ms=now_ms
+        )
+        found = self._metadata_log.read()
+        self.controller = Controller(
+            self._metadata_log,
+            Quorum(
+                self._voter(),
+                found.on_disk,
+                kraft_version=KRAFT_VERSION,
+                policy=SnapshotPolicy(
+                    settings.number("metadata.log.max.record.bytes.between.snapshots"),
+                    settings.number("metadata.log.max.snapshot.interval.ms"),
+                ),
+                now_ms=now_ms,
+            ),
+            found.replay,
+            settings=self._controller_settings(),
+            levels=default_levels(),
+            session_timeout_ms=settings.number("broker.session.timeout.ms"),
+            clock=self._clock,
+            worker=self._worker,
+            on_failure=on_failure,
+        )
+        self._flushes = GroupCommit(self._worker)
+        self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static)
+        context = Context(
+            node_id=settings.node_id,
+            cluster_id=self.cluster_id,
+            clock=self._clock,
+            controller=self.controller,
+            partitions=self.partitions,
+            fetch_sessions=FetchSessions(
+                slots=settings.number("max.incremental.fetch.session.cache.slots"),
+                max_response_bytes=settings.number("fetch.max.bytes"),
+            ),
+            producer_ids=ProducerIds(self.controller, settings.node_id),
+        )
+        maintenance = MaintenanceSettings.from_broker(settings.values)
+        self._maintenance = Maintenance(
+            self.partitions, fs, self.logs, self._worker, self._flushes, self._clock, maintenance
+        )
+        self._listeners = Listeners(loop, Dispatcher(context).serve, settings.limits)
+        self.listeners: tuple[Listener, ...] = ()  # as clients are told, once they are bound
+
+    def _own(self, path: str) -> MetaProperties:
+        """Whose directory this is; a new one becomes this node's. Raises StartError."""
+        meta = self.logs.meta
+        node_id = self.settings.node_id
+        if meta is None:
+            meta = MetaProperties(uuid_to_text(self._new_id()), node_id, self._new_id())
+        elif meta.node_id != node_id:
+            self.logs.close()
+            raise StartError(
+                f"cannot start on {path}: it belongs to node {meta.node_id}, and node.id is {node_id}.\n"
+                f"  Use another data directory, or start with --set node.id={meta.node_id}."
+            )
+        if meta.directory_id is None or meta.cluster_id is None:
+            meta = meta._replace(
+                cluster_id=meta.cluster_id or uuid_to_text(self._new_id()),
+                directory_id=meta.directory_id or self._new_id(),
+            )
+        if meta != self.logs.meta:
+            self.logs.write_meta(meta)
+        return meta
+
+    def _new_id(self) -> bytes:
+        """A random uuid whose text does not begin with a dash, which tools would take for an option."""
+        while True:
+            new = self._random.randbytes(16)
+            if not is_reserved_directory(new) and not uuid_to_text(new).startswith("-"):
+                return new
+
+    @property
+    def cluster_id(self) -> str:
+        return self.meta.cluster_id or ""
+
+    @property
+    def directory_id(self) -> bytes:
+        return self.meta.directory_id or ZERO_UUID
+
+    def _voter(self) -> VoterNode:
+        return VoterNode(
+            self.settings.node_id,
+            self.directory_id,
+            (VoterEndpoint("CONTROLLER", "localhost", _CONTROLLER_PORT),),
+        )
+
+    def _controller_settings(self) -> ControllerSettings:
+        settings = self.settings
+        return ControllerSettings(
+            node_id=settings.node_id,
+            cluster_id=self.cluster_id,
+            static=settings.static,
+            default_partitions=settings.number("num.partitions"),
+            default_replication_factor=settings.number("default.replication.factor"),
+            delete_topic_enable=bool(settings.values["delete.topic.enable"]),
+        )
+
+    # Starting
+
+    def start(self) -> Later[None]:
+        """Resolved when clients can connect. Raises OSError if a listener cannot be bound."""
+        bound = [listener._replace(port=self._listeners.bind(listener).port) for listener in self.settings.listeners]
+        self.listeners = tuple(
+            listener if listener.host else listener._replace(host=_own_host()) for listener in self.settings.told(bound)
+        )
+        self.controller.subscribe(self.partitions.apply)
+        ready: Later[None] = Later()
+        self.controller.start().then(lambda _: self._register(ready))
+        return ready
+
+    def _register(self, ready: Later[None]) -> None:
+        # What the log said before this start has been committed without anybody listening.
+        self.partitions.apply(EMPTY_IMAGE, self.controller.image)
+        self.partitions.delete_strays()
+        request = BrokerRegistrationRequest(
+            broker_id=self.settings.node_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=self._new_id(),
+            listeners=[
+                broker_registration.Listener(each.name, each.host, each.port, self.settings.protocols[each.name])
+                for each in self.listeners
+            ],
+            features=[
+                broker_registration.Feature(name, levels.lowest, levels.highest)
+                for name, levels in SUPPORTED_FEATURES.items()
+            ],
+            rack=self.settings.text("broker.rack"),
+            log_dirs=[self.directory_id],
+            previous_broker_epoch=-1 if self.logs.broker_epoch is None else self.logs.broker_epoch,
+        )
+        outcome = self.controller.office.register_broker(
+            request, version=_REGISTRATION_VERSION, kraft_version=KRAFT_VERSION, now_ms=self._clock.now_ms()
+        )
+        self.controller.append(outcome).then(lambda response: self._registered(response, ready))
+
+    def _registered(self, response: BrokerRegistrationResponse, ready: Later[None]) -> None:
+        if response.error_code:
+            code = ErrorCode(response.error_code)
+            self._on_failure(StartError(f"the cluster does not take this broker: {code.name}"))
+            return
+        self._broker_epoch = response.broker_epoch
+        self._heartbeat().then(lambda _: self._serve(ready))
+
+    def _heartbeat(self, *, want_shut_down: bool = False) -> Later[BrokerHeartbeatResponse]:
+        """Tell the controller that this broker lives, or wants to leave."""
+        request = BrokerHeartbeatRequest(
+            broker_id=self.settings.node_id,
+            broker_epoch=self._broker_epoch,
+            current_metadata_offset=self.controller.committed_offset,
+            want_shut_down=want_shut_down,
+        )
+        now_ms = self._clock.now_ms()
+        return self.controller.append(self.controller.office.heartbeat(request, now_ms=now_ms))
+
+    def _serve(self, ready: Later[None]) -> None:
+        self._beat()
+        self._maintenance.start()
+        self._listeners.start()
+        ready.resolve(None)
+
+    def _beat(self) -> None:
+        self._heartbeat()
+        self.controller.tick()
+        self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)
+
+    # Stopping
+
+    def stop(self) -> Later[None]:
+        """Leave the cluster; resolved when `close` may follow."""
+        left: Later[None] = Later()
+        self._listeners.stop_accepting()
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+        self._maintenance.stop()
+        self._leave(left)
+        return left
+
+    def _leave(self, left: Later[None]) -> None:
+        def heard(response: BrokerHeartbeatResponse) -> None:
+            if response.should_shut_down or response.error_code:
+                left.resolve(None)
+            else:
+                self._leave(left)
+
+        self._heartbeat(want_shut_down=True).then(heard)
+
+    def close(self) -> None:
+        """Close everything, cleanly if `stop` was waited for. Raises StorageError."""
+        self._listeners.close()
+        self._worker.close()
+        self._flushes.close()
+        self._metadata_log.log.close()
+        self.logs.close(broker_epoch=self._broker_epoch)
+
+
+def _own_host() -> str:
+    """How this machine is called; what clients are told who came to a listener on every interface."""
+    return socket.gethostname()

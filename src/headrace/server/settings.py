@@ -1,0 +1,105 @@
+"""From what an operator wrote to what a broker obeys: a file, `--set` and program arguments, checked before the start.
+
+All problems are told at once, each with what to do. What a single node needs other than Kafka's defaults is added here,
+as if the operator had written it: internal topics with one replica, and no delay for the first rebalance.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from headrace.cluster.config_resolution import broker_values
+from headrace.cluster.config_types import Value
+from headrace.cluster.configs import check_broker_file
+from headrace.cluster.listeners import (
+    Listener,
+    SecurityProtocol,
+    advertise,
+    effective_protocols,
+    parse_advertised_listeners,
+    parse_host_counts,
+    parse_listeners,
+)
+from headrace.server.listener import ConnectionLimits
+
+MAX_IN_FLIGHT: Final = 64  # Kafka clients send 5 at a time, or some tens where somebody tuned them
+
+# A quorum and replicas of one: what Kafka's own single-node file says.
+_SINGLE_NODE: Final[Mapping[str, str]] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+}
+
+
+class SettingsError(Exception):
+    """What is wrong with a broker's configs: one line for each."""
+
+
+class Settings(NamedTuple):
+    """The configs of a broker as it starts."""
+
+    static: Mapping[str, str]  # as they were given, for DescribeConfigs
+    values: Mapping[str, Value]  # typed, with defaults
+    notices: Sequence[str]  # what is useless but harmless
+    listeners: Sequence[Listener]
+    advertised: Sequence[Listener]
+    protocols: Mapping[str, SecurityProtocol]
+
+    @property
+    def node_id(self) -> int:
+        return self.number("node.id")
+
+    def number(self, name: str) -> int:
+        value: Any = self.values[name]
+        return int(value)
+
+    def text(self, name: str) -> str | None:
+        value: Any = self.values[name]
+        return None if value is None else str(value)
+
+    @property
+    def limits(self) -> ConnectionLimits:
+        return ConnectionLimits(
+            max_connections=self.number("max.connections"),
+            max_connections_per_ip=self.number("max.connections.per.ip"),
+            max_connections_per_ip_overrides=parse_host_counts(self.static.get("max.connections.per.ip.overrides", "")),
+            socket_request_max_bytes=self.number("socket.request.max.bytes"),
+            max_in_flight=MAX_IN_FLIGHT,
+        )
+
+    def told(self, bound: Sequence[Listener]) -> tuple[Listener, ...]:
+        """What clients are told, when the listeners are bound."""
+        return advertise(bound, self.advertised)
+
+
+def load_settings(given: Mapping[str, str]) -> Settings:
+    """Raises SettingsError."""
+    static = {**_SINGLE_NODE, **given}
+    problems, notices = check_broker_file(static)
+    if problems:
+        raise SettingsError("\n".join(str(problem) for problem in problems))
+    values = broker_values({}, {}, static)
+    controllers: Any = values["controller.listener.names"]
+    listeners = parse_listeners(static.get("listeners", "PLAINTEXT://:9092"))
+    protocols = effective_protocols(
+        static.get("listener.security.protocol.map", _map_of(values)), listeners, controllers
+    )
+    secured = [each.name for each in listeners if protocols[each.name] is not SecurityProtocol.PLAINTEXT]
+    if secured:
+        raise SettingsError(f"listeners: {', '.join(secured)} want TLS or SASL, which is not served yet; use PLAINTEXT")
+    return Settings(
+        static=static,
+        values=values,
+        notices=notices,
+        listeners=[each for each in listeners if each.name not in controllers],
+        advertised=parse_advertised_listeners(static.get("advertised.listeners", "")),
+        protocols=protocols,
+    )
+
+
+def _map_of(values: Mapping[str, Value]) -> str:
+    value: Any = values["listener.security.protocol.map"]
+    return value if isinstance(value, str) else ",".join(value)

@@ -1,0 +1,182 @@
+"""A whole broker over real sockets and files: started, used, stopped, killed, started again."""
+
+import asyncio
+import shutil
+import socket
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.log.errors import LockedError
+from headrace.protocol.apis import API_BY_NAME, load
+from headrace.protocol.header import read_response_header, response_header_version, write_request_header
+from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.protocol.messages.headers import RequestHeader
+from headrace.protocol.messages.metadata import MetadataRequest
+from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.protocol.records import NewRecord, build_batch, iter_batches, read_records
+from headrace.server.broker import Broker, StartError
+from headrace.server.later import Later
+from headrace.server.settings import SettingsError, load_settings
+
+NAMES = {"CreateTopics": 7, "Metadata": 12, "Produce": 9, "Fetch": 12, "ApiVersions": 4}
+
+
+async def settled(later: Later[Any]) -> Any:
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    later.then(future.set_result)
+    return await asyncio.wait_for(future, 10)
+
+
+class Running:
+    def __init__(self, data: Path, **configs: str) -> None:
+        self.failures: list[Exception] = []
+        settings = load_settings(
+            {"listeners": "PLAINTEXT://127.0.0.1:0"} | {name.replace("_", "."): text for name, text in configs.items()}
+        )
+        loop = asyncio.get_running_loop()
+        self.broker = Broker(settings, str(data), loop=loop, on_failure=self.failures.append)
+
+    async def start_unreached(self) -> "Running":
+        await settled(self.broker.start())
+        return self
+
+    async def start(self) -> "Running":
+        await self.start_unreached()
+        listener = self.broker.listeners[0]
+        self.client = socket.create_connection((listener.host, listener.port), timeout=10)
+        self.client.setblocking(False)
+        return self
+
+    async def stop(self) -> None:
+        self.client.close()
+        await settled(self.broker.stop())
+        self.broker.close()
+        assert not self.failures
+
+    async def ask(self, name: str, request: Any) -> Any:
+        api, version = API_BY_NAME[name], NAMES[name]
+        body = b"".join(load(api.key).encode_request[version](request))
+        frame = write_request_header(RequestHeader(api.key, version, 1, "test")) + body
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self.client, struct.pack(">i", len(frame)) + frame)
+        (size,) = struct.unpack(">i", await self.receive(4))
+        reply = await self.receive(size)
+        _, position = read_response_header(reply, 0, size, response_header_version(api.key, version))
+        return load(api.key).decode_response[version](reply, memoryview(reply), position, size)
+
+    async def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = await asyncio.wait_for(
+                asyncio.get_running_loop().sock_recv(self.client, size - len(data)), timeout=10
+            )
+            assert piece, "the broker closed the connection"
+            data += piece
+        return data
+
+    async def create(self, topic: str) -> None:
+        created = await self.ask("CreateTopics", CreateTopicsRequest(topics=[CreatableTopic(topic, 1, 1)]))
+        assert [row.error_code for row in created.topics] == [0]
+
+    async def produce(self, topic: str, *values: bytes) -> int:
+        batch = build_batch([NewRecord(1_700_000_000_000, None, value) for value in values])
+        rows = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(0, bytes(batch))])]
+        response = await self.ask("Produce", ProduceRequest(acks=-1, timeout_ms=5000, topic_data=rows))
+        row = response.responses[0].partition_responses[0]
+        assert row.error_code == 0
+        return int(row.base_offset)
+
+    async def consume(self, topic: str) -> list[bytes | None]:
+        wanted = [FetchTopic(topic, partitions=[FetchPartition(0, -1, 0, -1, -1, 1 << 20)])]
+        response = await self.ask("Fetch", FetchRequest(max_wait_ms=0, min_bytes=0, topics=wanted))
+        records = bytes(response.responses[0].partitions[0].records)
+        return [row.value for position, _ in iter_batches(records) for row in read_records(records, position)]
+
+
+def test_a_topic_is_created_written_and_read(tmp_path: Path) -> None:
+    async def story() -> None:
+        running = await Running(tmp_path).start()
+        await running.create("orders")
+        assert await running.produce("orders", b"a", b"b") == 0
+        assert await running.produce("orders", b"c") == 2
+        assert await running.consume("orders") == [b"a", b"b", b"c"]
+        await running.stop()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_everything_is_there_after_a_restart(tmp_path: Path, clean: bool) -> None:
+    async def story() -> None:
+        first = await Running(tmp_path / "first").start()
+        await first.create("orders")
+        await first.produce("orders", b"a", b"b")
+        cluster_id = first.broker.cluster_id
+        if clean:
+            await first.stop()
+        shutil.copytree(tmp_path / "first", tmp_path / "second")  # what a killed process leaves behind
+        second = await Running(tmp_path / "second").start()
+        assert second.broker.cluster_id == cluster_id
+        assert second.broker.logs.was_clean is clean
+        assert await second.consume("orders") == [b"a", b"b"]
+        assert await second.produce("orders", b"c") == 2
+        await second.stop()
+        if not clean:
+            await first.stop()
+
+    asyncio.run(story())
+
+
+def test_clients_are_told_where_the_broker_is_reached(tmp_path: Path) -> None:
+    async def story() -> None:
+        running = await Running(tmp_path, advertised_listeners="PLAINTEXT://events.example:19092").start_unreached()
+        listener = running.broker.listeners[0]
+        assert (listener.host, listener.port) == ("events.example", 19092)
+        metadata = running.broker.controller.image.brokers[1]
+        assert [(each.host, each.port) for each in metadata.listeners] == [("events.example", 19092)]
+        await settled(running.broker.stop())
+        running.broker.close()
+
+    asyncio.run(story())
+
+
+def test_a_second_broker_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    async def story() -> None:
+        running = await Running(tmp_path).start()
+        with pytest.raises(LockedError, match="another process"):
+            Running(tmp_path)
+        await running.stop()
+
+    asyncio.run(story())
+
+
+def test_data_of_another_node_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    async def story() -> None:
+        await (await Running(tmp_path).start()).stop()
+        with pytest.raises(StartError, match=r"belongs to node 1, and node.id is 2[^$]*--set node.id=1"):
+            Running(tmp_path, node_id="2")
+
+    asyncio.run(story())
+
+
+def test_all_that_is_wrong_with_the_configs_is_told_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings({"listenrs": "PLAINTEXT://:9092", "log.retention.ms": "7d"})
+    assert "did you mean listeners?" in str(caught.value)
+    assert "log.retention.ms must be a whole number of milliseconds" in str(caught.value)
+
+
+def test_metadata_names_this_broker_as_leader_and_controller(tmp_path: Path) -> None:
+    async def story() -> None:
+        running = await Running(tmp_path).start()
+        await running.create("orders")
+        response = await running.ask("Metadata", MetadataRequest(topics=None))
+        assert response.controller_id == 1
+        assert [(topic.name, topic.partitions[0].leader_id) for topic in response.topics] == [("orders", 1)]
+        await running.stop()
+
+    asyncio.run(story())
