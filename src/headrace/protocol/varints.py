@@ -12,41 +12,39 @@ from headrace.protocol.errors import CorruptBatchError
 def read_varint(payload: bytes, place: int) -> tuple[int, int]:
     """A zigzag varint of at most 32 bits in at most 5 bytes, and where it ends."""
     raw = payload[place]
-    place += 1
-    if raw >= 0x80:
-        raw &= 0x7F
-        shift = 7
-        while (byte := payload[place]) >= 0x80:
-            raw |= (byte & 0x7F) << shift
-            shift += 7
-            place += 1
-            if shift > 28:
-                raise CorruptBatchError("a varint of more than 5 bytes")
-        raw |= byte << shift
-        place += 1
-        if raw > 0xFFFFFFFF:
-            raise CorruptBatchError("a varint of more than 32 bits")
-    return (raw >> 1) ^ -(raw & 1), place
+    if raw < 0x80:
+        return (raw >> 1) ^ -(raw & 1), place + 1
+    high = payload[place + 1]
+    if high < 0x80:
+        raw = raw & 0x7F | high << 7
+        return (raw >> 1) ^ -(raw & 1), place + 2
+    return _read_long(payload, place, bits=32)
 
 
 def read_varlong(payload: bytes, place: int) -> tuple[int, int]:
     """A zigzag varint of at most 64 bits in at most 10 bytes, and where it ends."""
     raw = payload[place]
-    place += 1
-    if raw >= 0x80:
-        raw &= 0x7F
-        shift = 7
-        while (byte := payload[place]) >= 0x80:
-            raw |= (byte & 0x7F) << shift
-            shift += 7
-            place += 1
-            if shift > 63:
-                raise CorruptBatchError("a varint of more than 10 bytes")
-        raw |= byte << shift
+    if raw < 0x80:
+        return (raw >> 1) ^ -(raw & 1), place + 1
+    high = payload[place + 1]
+    if high < 0x80:
+        raw = raw & 0x7F | high << 7
+        return (raw >> 1) ^ -(raw & 1), place + 2
+    return _read_long(payload, place, bits=64)
+
+
+def _read_long(payload: bytes, place: int, *, bits: int) -> tuple[int, int]:
+    raw = shift = 0
+    while (byte := payload[place]) >= 0x80:
+        raw |= (byte & 0x7F) << shift
+        shift += 7
         place += 1
-        if raw > 0xFFFFFFFFFFFFFFFF:
-            raise CorruptBatchError("a varint of more than 64 bits")
-    return (raw >> 1) ^ -(raw & 1), place
+        if shift >= bits:
+            raise CorruptBatchError(f"a varint of more than {shift // 7} bytes")
+    raw |= byte << shift
+    if raw >> bits:
+        raise CorruptBatchError(f"a varint of more than {bits} bits")
+    return (raw >> 1) ^ -(raw & 1), place + 1
 
 
 def varint(number: int) -> bytes:
