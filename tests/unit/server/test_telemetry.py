@@ -92,6 +92,7 @@ def test_a_star_asks_for_all_metrics() -> None:
         ("client_software_version=2[.].*", True),
         ("client_id=app.*,client_software_version=1.*", False),  # all of them must match
         ("client_instance_id=.*", True),
+        (r"client_id=\p{Alpha}.*", False),  # Java's dialect: who cannot be understood asks nobody
     ],
 )
 def test_subscriptions_match_what_a_client_says_of_itself(match: str, expected: bool) -> None:
