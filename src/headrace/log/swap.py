@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headrace.log.fs import FileSystem
-from headrace.log.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SWAP, file_name, parse_file_name
+from headrace.log.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SWAP, LogFileName, file_name, parse_file_name
 from headrace.log.scan import places
 from headrace.log.segment import Segment
 
@@ -54,11 +54,11 @@ def settle(fs: FileSystem, directory: str, names: Sequence[str]) -> bool:
     if not files:
         return False
     cleaned_logs = [file.offset for file in files if file.stage == CLEANED and file.suffix == LOG]
-    for file in files:
-        is_unfinished = file.stage == SWAP and cleaned_logs and file.offset >= min(cleaned_logs)
-        if file.stage != SWAP or is_unfinished:
-            with contextlib.suppress(FileNotFoundError):
-                fs.remove(f"{directory}/{file_name(*file)}")
+    unfinished = [file for file in files if cleaned_logs and file.stage == SWAP and file.offset >= min(cleaned_logs)]
+    _remove(fs, directory, unfinished)
+    if unfinished:
+        fs.sync_dir(directory)  # a crash must not leave them without the `.cleaned` log that tells what they are
+    _remove(fs, directory, [file for file in files if file.stage != SWAP])
     for name in sorted(fs.list_dir(directory)):
         swap = parse_file_name(name)
         if swap is not None and swap.stage == SWAP and swap.suffix == LOG:
@@ -70,6 +70,12 @@ def settle(fs: FileSystem, directory: str, names: Sequence[str]) -> bool:
             fs.rename(f"{directory}/{name}", f"{directory}/{file_name(swap.offset, swap.suffix)}")
     fs.sync_dir(directory)
     return True
+
+
+def _remove(fs: FileSystem, directory: str, files: Sequence[LogFileName]) -> None:
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):
+            fs.remove(f"{directory}/{file_name(*file)}")
 
 
 def _remove_replaced(fs: FileSystem, directory: str, base_offset: int) -> None:
