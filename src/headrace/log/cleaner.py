@@ -94,15 +94,17 @@ class Cleaner:
 
     def finish(self, log: Log, plan: CleaningPlan, outcome: CleaningOutcome) -> bool:
         """Swap the outcome of `plan` in. False if there was none, or if it no longer fits. Raises StorageError."""
-        is_wanted = self._running.get(plan.partition) is plan
-        if is_wanted:
-            del self._running[plan.partition]
+        if self._running.get(plan.partition) is not plan:
+            if plan.partition not in self._running:  # else a newer round writes there, and has cleared up already
+                plan.discard()
+            return False
+        del self._running[plan.partition]
         if outcome.failure is not None:
             self.uncleanable[plan.partition] = outcome.failure
             return False
         if outcome.abandoned:
             return False
-        replaced = _find_all(log, outcome.groups) if is_wanted else None
+        replaced = _find_all(log, outcome.groups)
         if replaced is None:
             plan.discard()
             return False

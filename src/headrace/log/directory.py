@@ -263,11 +263,19 @@ class LogDirectory:
         self.cleaner.forget(partition)
         self._doomed.append((now_ms + self._config_of(partition).file_delete_delay_ms, doomed))
 
-    def truncate(self, partition: TopicPartition, offset: int) -> None:
-        """Cut a log at its end, and lower what is remembered of it. Raises StorageError."""
+    def truncate_to(self, partition: TopicPartition, offset: int) -> None:
+        """Cut an opened log at its end, and lower what is remembered of it. Raises StorageError."""
         log = self._logs[partition]
-        if not log.truncate_to(offset):
-            return
+        if log.truncate_to(offset):
+            self._lower(partition, log)
+
+    def truncate_fully_and_start_at(self, partition: TopicPartition, offset: int) -> None:
+        """Empty an opened log, and lower what is remembered of it. Raises StorageError."""
+        log = self._logs[partition]
+        log.truncate_fully_and_start_at(offset)
+        self._lower(partition, log)
+
+    def _lower(self, partition: TopicPartition, log: Log) -> None:
         self.cleaner.truncated(partition, log.log_end_offset)
         if self._tables[RECOVERY_POINTS].get(partition, 0) > log.recovery_point:
             try:
@@ -293,8 +301,9 @@ class LogDirectory:
             else:
                 self._tables[LOG_STARTS].pop(partition, None)
         self._tables[CLEANER_OFFSETS] = dict(self.cleaner.cleaned_to)
+        here = self._unopened.keys() | self._logs.keys() | self.broken.keys()
         for table in self._tables.values():
-            for gone in [partition for partition in table if partition not in self]:
+            for gone in table.keys() - here:
                 del table[gone]
         tables = {f"{self.path}/{name}": dict(table) for name, table in self._tables.items()}
         return WriteCheckpoints(self._fs, tables)

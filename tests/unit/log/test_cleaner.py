@@ -208,6 +208,21 @@ def test_an_outcome_is_thrown_away_when_the_log_was_truncated_meanwhile() -> Non
     assert leftovers(story.fs) == []
 
 
+def test_a_round_that_nobody_wants_any_more_neither_harms_the_log_nor_the_next_round() -> None:
+    story = dirty_story(dirty=5, clean=1)
+    first = story.plan()
+    assert first is not None
+    story.cleaner.truncated(PARTITION, 99)
+    second = story.plan()
+    assert second is not None
+    failed = CleaningOutcome((), 0, 0, failure="it read another log under the same name")
+    outcome = second.run(no_pause)
+    assert not story.cleaner.finish(story.log, first, failed)
+    assert story.cleaner.uncleanable == {}
+    assert story.cleaner.finish(story.log, second, outcome)
+    assert [record.offset for record in read_all(story.log)] == [0, 5]
+
+
 def test_an_outcome_is_thrown_away_when_a_segment_has_another_size() -> None:
     story = dirty_story(dirty=5, clean=1)
     plan = story.plan()

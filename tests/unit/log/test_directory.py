@@ -372,11 +372,26 @@ def test_a_truncation_lowers_the_recovery_point_on_disk_before_anything_is_appen
     directory.cleaner.cleaned_to[ORDERS] = 3
     directory.plan_checkpoint().run()
     assert fs.read_bytes(f"{DATA}/recovery-point-offset-checkpoint") == b"0\n1\norders 0 3\n"
-    directory.truncate(ORDERS, 1)
+    directory.truncate_to(ORDERS, 1)
     assert fs.read_bytes(f"{DATA}/recovery-point-offset-checkpoint") == b"0\n1\norders 0 0\n"
     assert directory.cleaner.cleaned_to == {ORDERS: 1}
-    directory.truncate(ORDERS, 5)  # beyond the end: nothing happens
+    directory.truncate_to(ORDERS, 5)  # beyond the end: nothing happens
     assert log.log_end_offset == 1
+
+
+def test_a_log_that_starts_anew_elsewhere_is_not_taken_for_what_it_was() -> None:
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    log = directory.create(ORDERS, topic_id=ID, now_ms=0)
+    append(log, b"1", b"2", b"3")
+    log.roll(now_ms=0)
+    flush(log)
+    directory.cleaner.cleaned_to[ORDERS] = 3
+    directory.plan_checkpoint().run()
+    directory.truncate_fully_and_start_at(ORDERS, 1)
+    assert fs.read_bytes(f"{DATA}/recovery-point-offset-checkpoint") == b"0\n1\norders 0 1\n"
+    assert directory.cleaner.cleaned_to == {ORDERS: 1}
+    assert (log.log_start_offset, log.log_end_offset) == (1, 1)
 
 
 def test_cleaner_offsets_survive_and_those_of_deleted_logs_do_not() -> None:
