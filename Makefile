@@ -28,10 +28,11 @@ check: $(READY)  ## format, lint, types, import rules, generated code, unit test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/gen.py --check
-	$(BIN)/pytest tests/unit -m "not slow" --quiet
+	$(BIN)/pytest tests/unit -m "not slow and not kafka" --quiet --numprocesses auto
 
 test: check      ## everything: check, then the slow tests and Apache Kafka as the judge
-	$(BIN)/pytest tests -m "slow or kafka" --quiet
+	$(BIN)/pytest tests -m "slow and not kafka" --quiet --numprocesses auto
+	$(BIN)/pytest tests -m kafka --quiet
 
 bench: $(READY)  ## measure, and print the figures beside their goals
 	@$(BIN)/python -m benchmarks
