@@ -149,7 +149,7 @@ class _Decoder:
 
 
 def decode_group(group: Group, window: Window, *, topic: str, partition: int) -> list[Any]:
-    """The wanted rows of a group as Arrow record batches. Raises CorruptBatchError, also for rows that are not wanted."""
+    """The wanted rows of a group as Arrow record batches. Raises CorruptBatchError."""
     return list(_Decoder(group, window, topic=topic, partition=partition).decode())
 
 
