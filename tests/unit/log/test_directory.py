@@ -113,6 +113,12 @@ def test_names_are_read_back(topic: str, number: int) -> None:
     assert partition.topic.startswith(parsed.partition.topic)
 
 
+def test_the_name_of_a_deleted_directory_is_cut_to_what_file_systems_allow() -> None:
+    name = deleted_name(TopicPartition("t" * 249, 1234567), HEX)
+    assert len(name) == 255
+    assert name.endswith(f"t-1234567.{HEX}-delete")
+
+
 # Opening and closing
 
 
