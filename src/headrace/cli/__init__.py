@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-NOUNS: Final = ("log",)
+NOUNS: Final = ("log", "start")
 
 
 class Nouns(click.Group):

@@ -61,6 +61,12 @@ class Settings(NamedTuple):
         return None if value is None else str(value)
 
     @property
+    def data_directory(self) -> str | None:
+        """What `log.dirs` or `log.dir` says, if one of them was given."""
+        value: Any = self.values["log.dirs"] or self.values["log.dir"]
+        return None if not value else str(value[0])
+
+    @property
     def limits(self) -> ConnectionLimits:
         return ConnectionLimits(
             max_connections=self.number("max.connections"),
@@ -90,6 +96,9 @@ def load_settings(given: Mapping[str, str]) -> Settings:
     secured = [each.name for each in listeners if protocols[each.name] is not SecurityProtocol.PLAINTEXT]
     if secured:
         raise SettingsError(f"listeners: {', '.join(secured)} want TLS or SASL, which is not served yet; use PLAINTEXT")
+    directories: Any = values["log.dirs"] or values["log.dir"] or ()
+    if len(directories) > 1:
+        raise SettingsError(f"log.dirs: {len(directories)} data directories are given, and one is served yet")
     return Settings(
         static=static,
         values=values,

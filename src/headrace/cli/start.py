@@ -1,0 +1,98 @@
+"""`headrace start`: a broker in this process, until it is told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from headrace.server.broker import Broker
+    from headrace.server.settings import Settings
+
+DEFAULT_DATA: Final = "headrace-data"
+DEFAULT_LISTEN: Final = "localhost:9092"
+
+
+@click.command("start")
+@click.option("--data", type=click.Path(file_okay=False), help=f"The data directory.  [default: ./{DEFAULT_DATA}]")
+@click.option("--listen", metavar="HOST:PORT", help=f"Where clients connect.  [default: {DEFAULT_LISTEN}]")
+@click.option("--config", "config_file", type=click.Path(exists=True, dir_okay=False), help="A server.properties file.")
+@click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help="A config by Kafka's name; repeatable.")
+@click.option("--ephemeral", is_flag=True, help="Keep the data in a temporary directory, and remove it at the end.")
+def command(
+    data: str | None, listen: str | None, config_file: str | None, assignments: tuple[str, ...], ephemeral: bool
+) -> None:
+    """Start one broker, and serve until it is interrupted."""
+    if ephemeral and data:
+        raise click.UsageError("--ephemeral and --data exclude one another: choose where the data lives.")
+    settings = _settings(listen, config_file, assignments)
+    for notice in settings.notices:
+        click.echo(f"headrace: {notice}", err=True)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO, stream=sys.stderr)
+    with contextlib.ExitStack() as stack:
+        if ephemeral:
+            data = stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-"))
+        path = data or settings.data_directory or DEFAULT_DATA
+        asyncio.run(_serve(settings, path))
+
+
+def _settings(listen: str | None, config_file: str | None, assignments: tuple[str, ...]) -> "Settings":
+    from headrace.protocol.properties import PropertiesError, parse_properties
+    from headrace.server.settings import SettingsError, load_settings
+
+    given: dict[str, str] = {}
+    try:
+        if config_file is not None:
+            given |= parse_properties(Path(config_file).read_text())
+        for assignment in assignments:
+            name, equals, value = assignment.partition("=")
+            if not equals:
+                raise click.UsageError(f"--set {assignment}: write KEY=VALUE, such as --set num.partitions=3")
+            given[name.strip()] = value.strip()
+        if listen is not None or "listeners" not in given:
+            given["listeners"] = f"PLAINTEXT://{listen or DEFAULT_LISTEN}"
+        return load_settings(given)
+    except PropertiesError as error:
+        raise click.ClickException(f"{config_file}, {error}") from None
+    except SettingsError as error:
+        raise click.ClickException("\n  ".join(["cannot start:", *str(error).splitlines()])) from None
+
+
+async def _serve(settings: "Settings", path: str) -> None:
+    from headrace.log.errors import LogError
+    from headrace.server.broker import Broker, StartError
+
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[Exception | None] = loop.create_future()
+
+    def end(error: Exception | None) -> None:
+        if not over.done():
+            over.set_result(error)
+
+    try:
+        broker = Broker(settings, os.path.abspath(path), loop=loop, on_failure=end)
+        ready = broker.start()
+    except (LogError, StartError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    ready.then(lambda _: _say_ready(broker, path))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end, None)
+    failure = await over
+    if failure is not None:
+        raise click.ClickException(f"the broker stops: {failure}")
+    left: asyncio.Future[None] = loop.create_future()
+    broker.stop().then(left.set_result)
+    await left
+    broker.close()
+
+
+def _say_ready(broker: "Broker", path: str) -> None:
+    addresses = ", ".join(str(listener) for listener in broker.listeners)
+    click.echo(f"Headrace is ready at {addresses}, data in {path}. Any Kafka client can connect; Ctrl-C stops it.")

@@ -1,0 +1,69 @@
+"""`headrace start` as a process of its own."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+START = [sys.executable, "-c", "from headrace.cli import main; main()", "start"]
+
+
+@contextmanager
+def started(*arguments: str, cwd: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    process = subprocess.Popen([*START, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def port_in(line: str) -> int:
+    return int(line.split("PLAINTEXT://127.0.0.1:")[1].split(",", maxsplit=1)[0])
+
+
+def test_it_says_where_it_is_reached_and_stops_cleanly_when_told(tmp_path: Path) -> None:
+    with started("--listen", "127.0.0.1:0", cwd=tmp_path) as (process, line):
+        assert line.startswith("Headrace is ready at PLAINTEXT://127.0.0.1:")
+        socket.create_connection(("127.0.0.1", port_in(line)), timeout=10).close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert (tmp_path / "headrace-data" / ".kafka_cleanshutdown").exists()
+
+
+def test_ephemeral_data_is_gone_at_the_end(tmp_path: Path) -> None:
+    with started("--ephemeral", "--listen", "127.0.0.1:0", cwd=tmp_path) as (process, line):
+        data = Path(line.split("data in ")[1].split(". Any")[0])
+        assert data.is_dir()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert not data.exists()
+
+
+def test_a_second_broker_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with started("--listen", "127.0.0.1:0", cwd=tmp_path):
+        second = subprocess.run(
+            [*START, "--listen", "127.0.0.1:0"], capture_output=True, text=True, cwd=tmp_path, timeout=30, check=False
+        )
+    assert second.returncode == 1
+    assert "locked by another process" in second.stderr
+
+
+def test_configs_come_from_file_and_command_line_and_mistakes_are_named(tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text("num.partitions=3\nlog.retention.hours=abc\n")
+    refused = subprocess.run(
+        [*START, "--config", "server.properties", "--set", "lisenters=x"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=30,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "lisenters is not a broker config; did you mean listeners?" in refused.stderr
+    assert "log.retention.hours must be" in refused.stderr
+    assert not (tmp_path / "headrace-data").exists()
