@@ -6,6 +6,7 @@ Everything that it prints was done just then, in a directory of its own.
 import os
 import tempfile
 import time
+from dataclasses import replace
 from typing import Final
 
 from rich.console import Console
@@ -30,11 +31,8 @@ from headrace.protocol.records import (
 
 USERS: Final = (b"alice", b"bob", b"carol")
 BATCHES: Final = 400
-CONFIG: Final = LogConfig(
-    segment_bytes=16 << 10,  # a real one has 1 GB
-    cleanup_policy=frozenset({"compact"}),
-    min_cleanable_dirty_ratio=0.0,
-)
+CONFIG: Final = LogConfig(segment_bytes=16 << 10)  # a real segment has 1 GB
+COMPACTED: Final = replace(CONFIG, cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0)
 FS: Final = RealFileSystem()
 OPEN_FILES: Final = OpenFiles(16)
 PARTITION: Final = TopicPartition("orders", 0)
@@ -144,6 +142,7 @@ def crash_and_recover(log: Log) -> Log:
 
 def compact(log: Log) -> None:
     chapter("Compact", "Of each key the newest record stays. Offsets never change.")
+    log.update_config(COMPACTED)
     log.roll(now_ms=now_ms())
     do_chores(log)
     before, count = log.size_bytes, count_records(log)
