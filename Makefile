@@ -28,6 +28,7 @@ check: $(READY)  ## format, lint, types, import rules, generated code, unit test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/gen.py --check
+	$(BIN)/python tools/compatibility.py --check
 	$(BIN)/pytest tests/unit -m "not slow and not kafka" --quiet --numprocesses auto
 
 test: check      ## everything: check, then the slow tests and Apache Kafka as the judge
@@ -37,8 +38,9 @@ test: check      ## everything: check, then the slow tests and Apache Kafka as t
 bench: $(READY)  ## measure, and print the figures beside their goals
 	@$(BIN)/python -m benchmarks
 
-gen: $(READY)    ## definitions/ -> src/headrace/protocol/messages/
+gen: $(READY)    ## definitions/ -> src/headrace/protocol/messages/, and the table of APIs in COMPATIBILITY.md
 	$(BIN)/python tools/gen.py
+	$(BIN)/python tools/compatibility.py
 
 lock: $(READY)   ## resolve requirements.lock anew (no registry address is written)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
