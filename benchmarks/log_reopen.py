@@ -19,6 +19,7 @@ GOAL_SECONDS: Final = 1.0
 REPEATS: Final = 3
 BATCHES: Final = 20
 _TOPIC_ID: Final = bytes(range(1, 17))
+_CONFIG: Final = LogConfig()
 
 
 def run() -> list[Figure]:
@@ -43,7 +44,7 @@ def _fill(path: str) -> None:
 
 
 def _open(path: str) -> LogDirectory:
-    return LogDirectory.open(RealFileSystem(), path, lambda _: LogConfig(), now_ms=0)
+    return LogDirectory.open(RealFileSystem(), path, lambda _: _CONFIG, now_ms=0)
 
 
 def _clean(path: str) -> list[Figure]:
