@@ -20,7 +20,7 @@ of them first.
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from headrace.log.checkpoints import (
@@ -79,7 +79,7 @@ class LogDirectory:
         self._lock = fs.lock(f"{path}/{LOCK}")
         self.warnings: list[str] = []  # of the opening, for people
         self.broken: dict[TopicPartition, str] = {}  # logs that cannot be opened, and why
-        self.left_alone: list[str] = []  # directories of Kafka's that are no business of ours
+        self.left_alone: list[str] = []  # directories of partitions that are no business of ours
         self._unopened: dict[TopicPartition, None] = {}
         self._logs: dict[TopicPartition, Log] = {}
         self._topic_ids: dict[TopicPartition, bytes | None] = {}
@@ -99,13 +99,17 @@ class LogDirectory:
         now_ms: int,
         max_open_files: int = MAX_OPEN_FILES,
         cleaner_limits: CleanerLimits | None = None,
+        not_ours: Collection[str] = (),
     ) -> "LogDirectory":
-        """The data directory at `path`, made if need be. Raises LockedError, StorageError, CorruptCheckpointError."""
+        """The data directory at `path`, made if need be. Raises LockedError, StorageError, CorruptCheckpointError.
+
+        `not_ours` are directories in it whose logs somebody else keeps: two that work on one log would destroy it.
+        """
         try:
             fs.make_dir(path)
             directory = cls(fs, path, config_of, max_open_files=max_open_files, cleaner_limits=cleaner_limits)
             try:
-                directory._start(now_ms)
+                directory._start(now_ms, not_ours)
             except BaseException:
                 directory._lock.release()
                 raise
@@ -113,7 +117,7 @@ class LogDirectory:
             raise StorageError(f"cannot open the data directory {path}: {error}") from error
         return directory
 
-    def _start(self, now_ms: int) -> None:
+    def _start(self, now_ms: int, not_ours: Collection[str]) -> None:
         if self.was_clean:
             self._fs.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
             self._fs.sync_dir(self.path)
@@ -121,7 +125,9 @@ class LogDirectory:
             found = parse_directory_name(name)
             if found is None:
                 continue
-            if found.state is DirectoryState.LIVE:
+            if name in not_ours:
+                self.left_alone.append(name)
+            elif found.state is DirectoryState.LIVE:
                 self._unopened[found.partition] = None
             elif found.state is DirectoryState.DELETED:
                 self._doomed.append((now_ms, f"{self.path}/{name}"))

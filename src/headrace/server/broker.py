@@ -39,6 +39,7 @@ from headrace.server.group_commit import GroupCommit
 from headrace.server.later import Later
 from headrace.server.listener import Listeners
 from headrace.server.maintenance import Maintenance, MaintenanceSettings
+from headrace.server.metadata_log import DIRECTORY as METADATA_DIRECTORY
 from headrace.server.metadata_log import MetadataLog
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
@@ -77,7 +78,9 @@ class Broker:
         self._broker_epoch = NO_BROKER_EPOCH
         now_ms = self._clock.now_ms()
         # Logs get their topics' configs when the metadata is known; recovering one needs none of them.
-        self.logs = LogDirectory.open(fs, data_directory, lambda _: LogConfig(), now_ms=now_ms)
+        self.logs = LogDirectory.open(
+            fs, data_directory, lambda _: LogConfig(), now_ms=now_ms, not_ours=(METADATA_DIRECTORY,)
+        )
         self.meta = self._own(data_directory)
         self._worker = Worker(loop)
         self._metadata_log = MetadataLog.open(

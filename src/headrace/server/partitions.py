@@ -31,8 +31,6 @@ from headrace.server.partition import Partition
 
 _LOG: Final = logging.getLogger(__name__)
 
-METADATA_TOPIC: Final = "__cluster_metadata"  # its log is the controller's
-
 
 class Partitions:
     """Iterates over the replicas of this node that are awake. `leader` finds those that it leads.
@@ -256,6 +254,6 @@ class Partitions:
         """After the first image: delete the logs of topics that were deleted while this node was away."""
         for place in list(self._logs):
             topic_id = self._logs.topic_id(place)
-            if topic_id is not None and topic_id not in self._image.topics and place.topic != METADATA_TOPIC:
+            if topic_id is not None and topic_id not in self._image.topics:
                 _LOG.info("[%s] belongs to no topic any more, and is deleted", place)
                 self._delete(place)

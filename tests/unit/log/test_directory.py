@@ -450,3 +450,19 @@ def test_open_files_are_bounded_whatever_the_number_of_partitions(tmp_path: Path
 
 def open_descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_that_somebody_else_keeps_is_left_alone(clean: bool) -> None:
+    fs = memory_fs()
+    directory = a_directory(fs)
+    append(directory.create(ORDERS, topic_id=ID, now_ms=0), b"a")
+    append(directory.create(USERS, topic_id=ID, now_ms=0), b"b")
+    if clean:
+        directory.close()
+    else:
+        fs = fs.crash(Random(1))
+    again = LogDirectory.open(fs, DATA, lambda _: LogConfig(), now_ms=0, not_ours=("users-3",))
+    assert list(again) == [ORDERS]
+    assert again.left_alone == ["users-3"]
+    assert again.get(USERS, now_ms=0) is None
