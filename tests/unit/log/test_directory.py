@@ -454,7 +454,7 @@ def open_descriptors() -> int:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_log_that_somebody_else_keeps_is_left_alone(clean: bool) -> None:
-    fs = memory_fs()
+    fs = memory_fs(DATA)
     directory = a_directory(fs)
     append(directory.create(ORDERS, topic_id=ID, now_ms=0), b"a")
     append(directory.create(USERS, topic_id=ID, now_ms=0), b"b")
