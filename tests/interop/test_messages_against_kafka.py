@@ -20,7 +20,7 @@ from tests.support.reference_codec import complete, default_of
 
 pytestmark = pytest.mark.kafka
 
-MESSAGES_PER_VERSION: Final = 12
+MESSAGES_PER_VERSION: Final = 30
 PACKAGES: Final = {
     "group_records": "org.apache.kafka.coordinator.group.generated",
     "metadata_records": "org.apache.kafka.common.metadata",
