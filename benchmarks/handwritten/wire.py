@@ -7,7 +7,9 @@ BYTE: Final = tuple(bytes((value,)) for value in range(128))
 INT32: Final = Struct(">i")
 _REQUEST: Final = Struct(">hhih")
 _RESPONSE: Final = Struct(">iB")
-_INT32S: Final = tuple(Struct(f">{count}i") for count in range(16))  # replicas are few; more are packed the slow way
+# Replicas are few; more than 15 go the slow way.
+_INT32S: Final = tuple(Struct(f">{count}i").unpack_from for count in range(16))
+_COUNTED_INT32S: Final = tuple(Struct(f">B{count}i").pack for count in range(16))
 
 
 class MalformedError(ValueError):
@@ -87,18 +89,23 @@ def text(value: str | None) -> bytes:
 
 
 def read_int32s(buffer: bytes, p: int, end: int) -> tuple[list[int], int]:
+    if p < end and 0 < (n := buffer[p]) <= 16:
+        q = p + 4 * n - 3
+        if q > end:
+            raise MalformedError("count")
+        return list(_INT32S[n - 1](buffer, p + 1)), q
     n, p = read_count(buffer, p, end)
     q = p + n * 4
     if q > end:
         raise MalformedError("count")
-    shape = _INT32S[n] if n < 16 else Struct(f">{n}i")
-    return list(shape.unpack_from(buffer, p)), q
+    return list(Struct(f">{n}i").unpack_from(buffer, p)), q
 
 
 def int32s(numbers: list[int]) -> bytes:
     n = len(numbers)
-    shape = _INT32S[n] if n < 16 else Struct(f">{n}i")
-    return uvarint(n + 1) + shape.pack(*numbers)
+    if n < 16:
+        return _COUNTED_INT32S[n](n + 1, *numbers)
+    return uvarint(n + 1) + Struct(f">{n}i").pack(*numbers)
 
 
 def read_request_header(buffer: bytes, p: int, end: int) -> tuple[tuple[Any, ...], int]:
