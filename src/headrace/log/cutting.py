@@ -26,7 +26,6 @@ def truncate_to(log: "Log", offset: int) -> bool:
     log.refuse_if_failed()
     try:
         log.producer_history.drop_snapshots_after(offset)
-        log.durability.sync_names()
         log.remove_later(log.segments.cut_off(log.segments.from_offset(offset)[1:]))
         log.active = log.segments.active
         log.aborted_of(log.active)

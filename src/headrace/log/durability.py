@@ -76,11 +76,8 @@ class Durability:
         The flush of a rolled segment syncs names, too, so this waits for the disk only if a roll follows too soon.
         """
         if self._synced_name_changes < self._last_segment_name:
-            self.sync_names()
-
-    def sync_names(self) -> None:
-        self._fs.sync_dir(self._directory)
-        self._synced_name_changes = self._name_changes
+            self._fs.sync_dir(self._directory)
+            self._synced_name_changes = self._name_changes
 
     def truncated(self, offset: int) -> None:
         self._truncations += 1

@@ -23,6 +23,5 @@ def _last_entry(segment: Segment) -> OffsetEntry | None:
         if not data:
             return None
         if size % OFFSET_ENTRY_SIZE == 0 and data != bytes(OFFSET_ENTRY_SIZE):
-            entry = unpack_offset_entry(data, segment.base_offset)
-            return entry if entry.position < segment.size else None
+            return unpack_offset_entry(data, segment.base_offset)
     return segment.offsets[-1] if len(segment.offsets) else None

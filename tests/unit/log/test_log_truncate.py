@@ -1,5 +1,6 @@
 """Cutting a log: from its end, from its start, and altogether; what follows the cut and what comes back after it."""
 
+import contextlib
 from random import Random
 
 import pytest
@@ -8,7 +9,7 @@ from headrace.log.config import LogConfig
 from headrace.log.epochs import EpochEntry
 from headrace.log.errors import OffsetOutOfRangeError
 from headrace.log.log import Log
-from headrace.log.memory_fs import MemoryFileSystem
+from headrace.log.memory_fs import MemoryFileSystem, PowerCut
 from tests.support.log_batches import NOW_MS, append, end_transaction, flush, records_of, run_chores, values_of
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
@@ -121,6 +122,29 @@ def test_what_was_cut_off_does_not_come_back_after_a_crash(fs: MemoryFileSystem,
     assert values_of(again) == values_of(log)[: again.log_end_offset]
 
 
+def test_a_power_cut_in_the_middle_of_a_cut_leaves_no_hole() -> None:
+    """Found by the model test: a crash kept a segment behind one that it had removed."""
+    for step in range(40):
+        fs = MemoryFileSystem()
+        fs.make_dir("/data")
+        fs.sync_dir("/")
+        log = Log.open(fs, "/data/t-0", CONFIG, clean=False, now_ms=NOW_MS)
+        for number in range(25):
+            append(log, b"v%02d" % number)
+        run_chores(log)
+        flush(log)
+        recovery_point, expected = log.recovery_point, values_of(log)
+        fs.power_steps = step
+        with contextlib.suppress(PowerCut):
+            log.truncate_to(7)
+        for seed in range(5):
+            survivor = fs.crash(Random(seed))
+            again = Log.open(survivor, "/data/t-0", CONFIG, clean=False, now_ms=NOW_MS, recovery_point=recovery_point)
+            survived = values_of(again)
+            assert len(survived) >= 7
+            assert survived == expected[: len(survived)]
+
+
 def test_a_restart_drops_everything_and_goes_on_at_the_offset(fs: MemoryFileSystem, log: Log) -> None:
     append(log, producer=7)
     log.truncate_fully_and_start_at(1000)
@@ -181,6 +205,24 @@ def test_producers_outlive_the_segments_that_they_wrote(fs: MemoryFileSystem, lo
         assert again.first_unstable_offset == again.log_start_offset
     log.truncate_to(log.log_start_offset)
     assert log.producers.get(7) is not None
+
+
+def test_producers_are_kept_even_if_no_snapshot_was_left(fs: MemoryFileSystem, log: Log) -> None:
+    """Found by the model test: an interrupted truncation had dropped the snapshots."""
+    append(log, b"1", producer=7)
+    log.roll(now_ms=NOW_MS)
+    append(log)
+    log.close()
+    for name in fs.list_dir("/data/t-0"):
+        if name.endswith(".snapshot"):
+            fs.remove(f"/data/t-0/{name}")
+    again = reopened(fs, log, clean=True)
+    again.raise_high_watermark(again.log_end_offset)
+    again.delete_segments(list(again.segments)[:-1])
+    again.truncate_to(again.log_start_offset)
+    assert again.producers.get(7) is not None
+    for seed in range(10):
+        assert reopened(fs.crash(Random(seed)), again).producers.get(7) is not None
 
 
 def test_segments_that_a_crash_brought_back_are_deleted_again(fs: MemoryFileSystem, log: Log) -> None:

@@ -102,14 +102,19 @@ def test_a_log_that_claims_to_be_closed_but_is_torn_is_recovered(fs: MemoryFileS
 @pytest.mark.parametrize("kept", [0, 1, 11, 12, 30, 60, 61, 70])
 def test_a_torn_tail_is_cut_at_the_last_whole_batch(fs: MemoryFileSystem, kept: int) -> None:
     log = a_log(fs)
-    batch = a_batch(b"torn value", base_offset=12)
-    fs.open(active_path(log)).append(batch[:kept])
+    run_chores(log)
+    flush(log)
+    file = fs.open(active_path(log))
+    file.append(a_batch(b"torn value", base_offset=12)[:kept])
+    file.sync()
     again = reopened(fs)
     assert again.log_end_offset == 12
     assert values_of(again) == values_of(log)
     assert fs.size_of(active_path(log)) == log.active.size
     assert again.recovery_report is not None
     assert again.recovery_report.cut_bytes == kept
+    for seed in range(5):
+        assert fs.crash(Random(seed)).size_of(active_path(log)) <= log.active.size, "the cut itself is durable"
 
 
 def test_a_batch_with_a_wrong_byte_ends_the_log_and_drops_later_segments(fs: MemoryFileSystem) -> None:
@@ -239,7 +244,10 @@ def test_snapshots_of_a_past_that_was_cut_off_are_not_believed(fs: MemoryFileSys
     log.truncate_to(3)
     append(log, b"another past")
     rewrite(fs, f"{DIRECTORY}/{4:020d}.snapshot", stale)
-    assert reopened(fs).producers.get(7) is None
+    again = reopened(fs)
+    append(again, b"and more")
+    again.truncate_to(4)
+    assert again.producers.get(7) is None
 
 
 def test_an_index_without_a_log_is_removed(fs: MemoryFileSystem) -> None:
@@ -262,6 +270,26 @@ def test_the_high_watermark_is_kept_within_what_survived(fs: MemoryFileSystem) -
     assert log.high_watermark == 12
     log = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS, high_watermark=5)
     assert log.high_watermark == 5
+
+
+def test_epochs_that_ended_before_the_log_start_are_forgotten(fs: MemoryFileSystem) -> None:
+    log = a_log(fs)
+    log.close()
+    again = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS, log_start_offset=7)
+    assert again.epochs.entries == [EpochEntry(1, 7), EpochEntry(2, 10)]
+    again = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
+    assert again.log_start_offset == 5, "the start was not remembered, but the first segment is gone"
+    assert again.epochs.entries == [EpochEntry(1, 5), EpochEntry(2, 10)]
+
+
+def test_an_epoch_that_a_cut_removed_does_not_come_back_with_its_file(fs: MemoryFileSystem) -> None:
+    """Found by the model test: the file is written by the next flush only, and recovery must not mix the two pasts."""
+    log = a_log(fs)
+    flush(log)
+    log.truncate_to(4)
+    append(log, b"another past", epoch=9)
+    again = reopened(fs, recovery_point=log.recovery_point)
+    assert again.epochs.entries == [EpochEntry(0, 0), EpochEntry(9, 4)]
 
 
 @pytest.mark.parametrize("seed", range(30))
