@@ -13,7 +13,7 @@ connection holds only what it cannot use yet:
 - the beginning of a small frame: its bytes are kept, and put in front of those that come next;
 - the beginning of a large frame (above IN_PLACE_BYTES): it gets a buffer of its own, and the rest is received straight
   into it. That buffer grows with what has arrived, not with what was announced: a peer that announces 100 MB and sends
-  10 bytes occupies 1 MB;
+  10 bytes occupies about 1 MB;
 - whole frames that may not be handled yet, since an earlier request of this connection waits: put_back() keeps them,
   resume() returns them.
 
@@ -31,7 +31,9 @@ Frames: TypeAlias = tuple[bytearray, memoryview, list[Range]]  # a buffer, a vie
 SIZE_BYTES: Final = 4
 SHARED_BYTES: Final = 256 * 1024  # the most that one read takes from a connection, so that none starves the others
 IN_PLACE_BYTES: Final = 64 * 1024  # below it, moving what is there costs less than another read for the rest alone
-GROWTH_BYTES: Final = (
+# Up to it a frame's buffer is made at once; a larger one doubles as it fills, which costs a copy each time. So it has room
+# for the largest batch that a topic takes by default, 1 MB, and the request around it.
+GROWTH_BYTES: Final = (1024 + 128) * 1024
     1024 * 1024
 )  # up to it a frame's buffer is made at once; beyond it, the buffer doubles as it fills
 
