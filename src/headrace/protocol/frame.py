@@ -31,11 +31,9 @@ Frames: TypeAlias = tuple[bytearray, memoryview, list[Range]]  # a buffer, a vie
 SIZE_BYTES: Final = 4
 SHARED_BYTES: Final = 256 * 1024  # the most that one read takes from a connection, so that none starves the others
 IN_PLACE_BYTES: Final = 64 * 1024  # below it, moving what is there costs less than another read for the rest alone
-# Up to it a frame's buffer is made at once; a larger one doubles as it fills, which costs a copy each time. So it has room
-# for the largest batch that a topic takes by default, 1 MB, and the request around it.
+# Up to it a frame's buffer is made at once; a larger one doubles as it fills, with a copy each time. So there is room
+# for the largest batch that a topic takes by default, which is 1 MB, and for the request around it.
 GROWTH_BYTES: Final = (1024 + 128) * 1024
-    1024 * 1024
-)  # up to it a frame's buffer is made at once; beyond it, the buffer doubles as it fills
 
 _unpack_size: Final = Struct(">I").unpack_from  # unsigned, so that a negative size is above every limit
 _MAX_SIZE: Final = 0x7FFFFFFF
