@@ -210,6 +210,14 @@ def test_the_buffer_of_a_large_frame_is_at_most_twice_what_has_arrived() -> None
     assert peer.frames == [content]
 
 
+def test_a_request_around_a_batch_of_one_megabyte_gets_its_whole_buffer_at_once() -> None:
+    splitter = FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT)
+    size = 1024 * 1024 + 1000
+    splitter.space()[:4] = struct.pack(">i", size)
+    splitter.received(4)
+    assert len(splitter.space()) == size
+
+
 def test_a_read_that_brings_nothing_loses_nothing() -> None:
     shared = ReceiveBuffer()
     splitter = FrameSplitter(shared, max_frame_bytes=LIMIT)
