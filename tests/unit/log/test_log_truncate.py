@@ -207,6 +207,19 @@ def test_producers_outlive_the_segments_that_they_wrote(fs: MemoryFileSystem, lo
     assert log.producers.get(7) is not None
 
 
+def test_a_close_does_not_endanger_what_only_a_snapshot_knows(fs: MemoryFileSystem) -> None:
+    """Found by the model test: the snapshot was written anew by a close, and not synced."""
+    log = Log.open(fs, "/data/t-0", CONFIG, clean=False, now_ms=NOW_MS)
+    append(log, b"1", producer=7)
+    log.roll(now_ms=NOW_MS)
+    run_chores(log)
+    log.raise_high_watermark(1)
+    log.delete_segments([log.segments[0]])
+    log.close()
+    for seed in range(30):
+        assert reopened(fs.crash(Random(seed)), log, clean=True).producers.get(7) is not None
+
+
 def test_producers_are_kept_even_if_no_snapshot_was_left(fs: MemoryFileSystem, log: Log) -> None:
     """Found by the model test: an interrupted truncation had dropped the snapshots."""
     append(log, b"1", producer=7)

@@ -292,6 +292,17 @@ def test_an_epoch_that_a_cut_removed_does_not_come_back_with_its_file(fs: Memory
     assert again.epochs.entries == [EpochEntry(0, 0), EpochEntry(9, 4)]
 
 
+def test_an_epoch_that_began_before_the_first_segment_read_keeps_its_start(fs: MemoryFileSystem) -> None:
+    log = Log.open(fs, DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS)
+    for number in range(12):
+        append(log, b"v%02d" % number, epoch=number // 7)
+    flush(log)
+    again = reopened(fs, recovery_point=5)
+    assert again.recovery_report is not None
+    assert again.recovery_report.start_offset == 5
+    assert again.epochs.entries == [EpochEntry(0, 0), EpochEntry(1, 7)]
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_a_power_cut_costs_a_suffix_of_what_was_not_synced(fs: MemoryFileSystem, seed: int) -> None:
     log = a_log(fs, 5)
