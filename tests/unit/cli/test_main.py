@@ -12,7 +12,8 @@ from headrace.cli import main
 def test_help_lists_the_nouns() -> None:
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
-    assert "log  Look into the files of a log." in result.output
+    assert "  log    Look into the files of a log.\n" in result.output
+    assert "  start  Start one broker" in result.output
 
 
 def test_the_version_is_that_of_the_package() -> None:
