@@ -10,24 +10,29 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import median
+from struct import Struct
 from typing import Final
+
+from fastcrc.crc32 import iscsi as crc32c
 
 from benchmarks.figures import Figure, cpu_seconds
 from headrace.log.config import LogConfig
 from headrace.log.fs import RealFileSystem
 from headrace.log.log import Log
-from headrace.protocol.batch import HEADER_SIZE
+from headrace.protocol.batch import CRC_START, HEADER_SIZE, unpack_header
 from headrace.protocol.records import NewRecord, build_batch
 
 ROUND_BYTES: Final = 8 << 20
 ROUNDS: Final = 21
 NOW_MS: Final = 1_700_000_000_000
+_STAMP: Final = Struct(">qii").pack_into  # base offset, batch length, leader epoch
 GOALS: Final = {200: ("200 B", 2.5), 16 << 10: ("16 KB", 1.5), 1 << 20: ("1 MB", 1.3)}
 
 
 def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as directory, _bare_file(directory) as fd, _log(directory) as log:
         figures = [_append(fd, log, size) for size in GOALS]
+        figures.append(_floor(fd))
         figures.append(_append_of_producer(log))
         figures.append(_read_at_the_tail(log))
     return figures
@@ -78,6 +83,33 @@ def _append(fd: int, log: Log, size: int) -> Figure:
     ours, theirs = (min(times) * 1e6 for times in zip(*rounds, strict=True))
     ratio = median(own / bare for own, bare in rounds)
     return Figure(f"append {label} / os.write", ratio, "x", goal, note=f"{ours:.2f} us, os.write {theirs:.2f} us")
+
+
+def _floor(fd: int) -> Figure:
+    """The four calls that no append can do without (header, CRC, stamp, write), in a bare loop: where a log begins."""
+    batches = [_batch(200)] * (ROUND_BYTES // 200)
+    rounds = []
+    for _ in range(ROUNDS):
+        os.ftruncate(fd, 0)
+        bare = _time_writes(fd, batches)
+        os.ftruncate(fd, 0)
+        rounds.append((_time_four_calls(fd, batches), bare))
+    os.ftruncate(fd, 0)
+    ratio = median(own / bare for own, bare in rounds)
+    note = f"{min(own for own, _ in rounds) * 1e6:.2f} us"
+    return Figure("200 B: header, CRC, stamp and write alone / os.write", ratio, "x", note=note)
+
+
+def _time_four_calls(fd: int, batches: Sequence[memoryview]) -> float:
+    write = os.write
+    start = time.process_time()
+    for batch in batches:
+        header = unpack_header(batch)
+        if crc32c(batch[CRC_START:]) != header[4]:
+            raise ValueError("the CRC of a batch is wrong")
+        _STAMP(batch, 0, 0, header[1], 0)
+        write(fd, batch)
+    return (time.process_time() - start) / len(batches)
 
 
 def _time_writes(fd: int, batches: Sequence[memoryview]) -> float:
