@@ -236,8 +236,12 @@ class Log:
         last_offset = base_offset + delta
         segment = self.active
         is_quiet = segment.size + size <= segment.quiet_until and max_timestamp <= self._quiet_timestamp
-        if not is_quiet:
-            segment = self._admit(size, last_offset, max_timestamp, now_ms)
+        if not is_quiet:  # it is large, or an index entry is due, or more than that
+            config = self.config
+            if size > config.max_message_bytes or size > config.segment_bytes or max_timestamp > self._quiet_timestamp:
+                check_size(size, config)
+                check_timestamp(max_timestamp, now_ms, config)
+            segment = self.segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
         _STAMP(batches, 0, base_offset, length, leader_epoch)
         write, handle = segment.writer
         try:
@@ -257,14 +261,6 @@ class Log:
         if header is not None:
             self.producers.apply(header, base_offset, max_timestamp)
         return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))
-
-    def _admit(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
-        """A batch on the quick way that is not quiet: it is large, or an index entry is due, or more than that."""
-        config = self.config
-        if size > config.max_message_bytes or size > config.segment_bytes or max_timestamp > self._quiet_timestamp:
-            check_size(size, config)
-            check_timestamp(max_timestamp, now_ms, config)
-        return self.segment_for(size, self.log_end_offset, last_offset, max_timestamp, now_ms)
 
     def segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """The active segment, ready for an append; a new one if the batches must not go into the present one."""

@@ -272,17 +272,18 @@ class Segment:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if position > self._entry_due:
-            assert self._offsets is not None
-            assert self._times is not None
-            self._offsets.append(last_offset, position)
-            if self.max_timestamp > self._times.last_timestamp:
-                self._times.append(self.max_timestamp, self.max_timestamp_offset)
+            offsets, times = self._offsets, self._times
+            assert offsets is not None, "indexes are loaded before anything is appended"
+            assert times is not None
+            offsets.append(last_offset, position)
+            if self.max_timestamp > times.last_timestamp:
+                times.append(self.max_timestamp, self.max_timestamp_offset)
             config = self.config
             self._entry_due = due = position + config.index_interval_bytes
             if self.quiet_until != NEVER:
                 self._free_entries -= 1
-                # At zero somebody has to look how full the indexes really are.
-                self.quiet_until = min(due, config.segment_bytes) if self._free_entries > 0 else NEVER
+                # Near the end of the segment, and when the indexes may be full, somebody has to look.
+                self.quiet_until = due if due <= config.segment_bytes and self._free_entries > 0 else NEVER
         elif position == 0:
             self.first_timestamp = max_timestamp
         self._indexes_changed = True
