@@ -108,6 +108,10 @@ public final class Configs {
                 group, List.of(set("consumer.session.timeout.ms", "50000")),
                 metrics, List.of(set("interval.ms", "1000")))).all().get();
             DescribeConfigsOptions options = new DescribeConfigsOptions().includeSynonyms(true);
+            // The controller answers when a change is committed; the broker that describes it follows a moment later.
+            while (!is(admin, group, "consumer.session.timeout.ms", "50000") || !is(admin, metrics, "interval.ms", "1000")) {
+                Thread.onSpinWait();
+            }
             Map<ConfigResource, Config> told = admin.describeConfigs(List.of(topic, group, metrics, node), options).all().get();
             for (Map.Entry<ConfigResource, Config> resource : told.entrySet()) {
                 for (ConfigEntry entry : resource.getValue().entries()) {
@@ -115,6 +119,11 @@ public final class Configs {
                 }
             }
         }
+    }
+
+    static boolean is(Admin admin, ConfigResource resource, String name, String value) throws Exception {
+        ConfigEntry entry = admin.describeConfigs(List.of(resource)).all().get().get(resource).get(name);
+        return entry != null && value.equals(entry.value());
     }
 
     static AlterConfigOp set(String name, String value) {
