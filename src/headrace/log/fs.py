@@ -20,6 +20,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable
+from struct import Struct
 from typing import Any, Final, Protocol, TypeAlias
 
 from headrace.log.errors import LockedError
@@ -27,6 +28,7 @@ from headrace.log.errors import LockedError
 Buffer: TypeAlias = bytes | bytearray | memoryview
 RawWriter: TypeAlias = tuple[Callable[[Any, Buffer], int], Any]
 TMP_SUFFIX: Final = ".tmp"
+_RECORD_LOCK: Final = Struct("hhqqi")  # Linux's struct flock: type, whence, start, length (0: to the end), process
 
 
 class File(Protocol):
@@ -235,13 +237,26 @@ class RealFileSystem:
     def lock(self, path: str) -> RealLock:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_whole_file(fd)
         except OSError as error:
             os.close(fd)
             raise LockedError(
                 f"{path} is locked by another process. Stop that process, or use another data directory."
             ) from error
         return RealLock(fd)
+
+
+def _lock_whole_file(fd: int) -> None:
+    """A lock that Apache Kafka respects, and the other way round: Java takes record locks, which `flock` does not see.
+
+    Of record locks it is the kind that belongs to the open file, not to the process: two brokers in one process exclude
+    one another, too, and closing some other descriptor of the file does not give the lock away.
+    """
+    if hasattr(fcntl, "F_OFD_SETLK"):
+        whole_file = _RECORD_LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file)
+    else:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_atomically(fs: FileSystem, path: str, data: Buffer) -> None:

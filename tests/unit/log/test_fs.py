@@ -4,6 +4,8 @@ import errno
 import gc
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,6 +123,32 @@ def test_a_lock_is_exclusive_until_it_is_released(fs_and_directory: tuple[FileSy
     lock.release()
     lock.release()
     fs.lock(f"{directory}/.lock").release()
+
+
+def test_the_lock_excludes_who_takes_record_locks_as_java_does(tmp_path: Path) -> None:
+    fs = RealFileSystem()
+    path = tmp_path / ".lock"
+    take_record_lock = f"import fcntl; f = open({str(path)!r}, 'r+'); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    lock = fs.lock(str(path))
+    with pytest.raises(LockedError):
+        fs.lock(str(path))
+    refused = subprocess.run([sys.executable, "-c", take_record_lock], capture_output=True, check=False)
+    assert b"BlockingIOError" in refused.stderr
+    lock.release()
+    subprocess.run([sys.executable, "-c", take_record_lock], check=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", f"{take_record_lock}; print(flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(LockedError, match="locked by another process"):
+            fs.lock(str(path))
+        holder.stdin.write(b"\n")
+    fs.lock(str(path)).release()
 
 
 def test_syncing_and_dropping_pages_keep_the_content(fs_and_directory: tuple[FileSystem, str]) -> None:
