@@ -27,14 +27,6 @@ class SecurityProtocol(IntEnum):
     SASL_PLAINTEXT = 2
     SASL_SSL = 3
 
-    @property
-    def has_tls(self) -> bool:
-        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-
-    @property
-    def has_sasl(self) -> bool:
-        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
-
 
 DEFAULT_PROTOCOLS: Final[Mapping[str, SecurityProtocol]] = {each.name: each for each in SecurityProtocol}
 

@@ -7,11 +7,13 @@ them.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from headrace.protocol.apis import METADATA_RECORDS, load_metadata_record
 from headrace.protocol.errors import DecodeError
+from headrace.protocol.internal_records import FRAME_VERSION
 from headrace.protocol.messages import metadata_records as messages
-from headrace.protocol.types import Decoder, Encoder
+from headrace.protocol.types import Codec
 
 MetadataRecord: TypeAlias = (
     messages.RegisterBrokerRecord
@@ -42,50 +44,8 @@ MetadataRecord: TypeAlias = (
     | messages.ClearElrRecord
 )
 
-FRAME_VERSION: Final = 1
-
-
-class _Codec(NamedTuple):
-    """How one type of record is read and written; the tables are by version."""
-
-    record: type[Any]
-    decode: Mapping[int, Decoder[Any]]
-    encode: Mapping[int, Encoder[Any]]
-
-
-# The type ids that Kafka has assigned; 6, 13 and 16 were given up before any release.
-_CODECS: Final[Mapping[int, _Codec]] = {
-    type_id: _Codec(getattr(messages, name), getattr(messages, f"decode_{table}"), getattr(messages, f"encode_{table}"))
-    for type_id, name, table in (
-        (0, "RegisterBrokerRecord", "register_broker_record"),
-        (1, "UnregisterBrokerRecord", "unregister_broker_record"),
-        (2, "TopicRecord", "topic_record"),
-        (3, "PartitionRecord", "partition_record"),
-        (4, "ConfigRecord", "config_record"),
-        (5, "PartitionChangeRecord", "partition_change_record"),
-        (7, "FenceBrokerRecord", "fence_broker_record"),
-        (8, "UnfenceBrokerRecord", "unfence_broker_record"),
-        (9, "RemoveTopicRecord", "remove_topic_record"),
-        (10, "DelegationTokenRecord", "delegation_token_record"),
-        (11, "UserScramCredentialRecord", "user_scram_credential_record"),
-        (12, "FeatureLevelRecord", "feature_level_record"),
-        (14, "ClientQuotaRecord", "client_quota_record"),
-        (15, "ProducerIdsRecord", "producer_ids_record"),
-        (17, "BrokerRegistrationChangeRecord", "broker_registration_change_record"),
-        (18, "AccessControlEntryRecord", "access_control_entry_record"),
-        (19, "RemoveAccessControlEntryRecord", "remove_access_control_entry_record"),
-        (20, "NoOpRecord", "no_op_record"),
-        (21, "ZkMigrationStateRecord", "zk_migration_state_record"),
-        (22, "RemoveUserScramCredentialRecord", "remove_user_scram_credential_record"),
-        (23, "BeginTransactionRecord", "begin_transaction_record"),
-        (24, "EndTransactionRecord", "end_transaction_record"),
-        (25, "AbortTransactionRecord", "abort_transaction_record"),
-        (26, "RemoveDelegationTokenRecord", "remove_delegation_token_record"),
-        (27, "RegisterControllerRecord", "register_controller_record"),
-        (28, "ClearElrRecord", "clear_elr_record"),
-    )
-}
-_TYPE_IDS: Final[Mapping[type[Any], int]] = {codec.record: type_id for type_id, codec in _CODECS.items()}
+_CODECS: Final[Mapping[int, Codec]] = {type_id: load_metadata_record(type_id) for type_id in METADATA_RECORDS}
+_TYPE_IDS: Final[Mapping[type[Any], int]] = {codec.message: type_id for type_id, codec in _CODECS.items()}
 
 # (first metadata.version, layout) in descending order, for the records whose layout follows metadata.version.
 _LAYOUTS: Final[Mapping[type[Any], tuple[tuple[int, int], ...]]] = {
@@ -139,7 +99,7 @@ def decode_record(value: bytes) -> MetadataRecord:
     version, start = _read_unsigned(value, after_type, "version")
     decoder = codec.decode.get(version)
     if decoder is None:
-        reason = f"{codec.record.__name__} has no version {version}, only {min(codec.decode)}-{max(codec.decode)}"
+        reason = f"{codec.message.__name__} has no version {version}, only {min(codec.decode)}-{max(codec.decode)}"
         raise DecodeError(reason, field="version", position=after_type)
     record: MetadataRecord = decoder(value, memoryview(value), start, len(value))
     return record

@@ -104,9 +104,6 @@ class ProducerHistory:
     def drop_snapshots_after(self, offset: int) -> None:
         self._remove([at for at in self._snapshots if at > offset])
 
-    def drop_all_snapshots(self) -> None:
-        self._remove(list(self._snapshots))
-
     def drop_stale_snapshots(self) -> None:
         """Those that neither stand at the beginning of a segment nor are the newest."""
         bases = {segment.base_offset for segment in self._segments}

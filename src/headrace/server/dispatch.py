@@ -50,7 +50,7 @@ class Dispatcher:
         route = self._routes.get((key, version))
         if route is None:
             if key == API_VERSIONS_KEY and version > SERVED[key].max_version:
-                return self._step_down(correlation_id)
+                return _step_down(correlation_id)
             route = self._routes[key, version] = _load_route(key, version)
         try:
             request = route.decode(buffer, view, position, end)
@@ -67,10 +67,11 @@ class Dispatcher:
             return response.map(lambda value: _frame(correlation_id, route.header_version, route.encode(value)))
         return _frame(correlation_id, route.header_version, route.encode(response))
 
-    def _step_down(self, correlation_id: int) -> Reply:
-        from headrace.server.handlers.api_versions import unsupported_version
 
-        return _frame(correlation_id, 0, load(API_VERSIONS_KEY).encode_response[0](unsupported_version(self._context)))
+def _step_down(correlation_id: int) -> Reply:
+    from headrace.server.handlers.api_versions import unsupported_version
+
+    return _frame(correlation_id, 0, load(API_VERSIONS_KEY).encode_response[0](unsupported_version()))
 
 
 def _load_route(key: int, version: int) -> _Route:

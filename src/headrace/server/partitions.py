@@ -87,9 +87,6 @@ class Partitions:
         """The partition if this node leads it, else what to tell the client. A topic is a name or an id."""
         return self._led.get((topic, index)) or self._find(topic, index)
 
-    def leader_by_id(self, topic_id: bytes, index: int) -> Partition | ErrorCode:
-        return self.leader(topic_id, index)
-
     def replica(self, topic_id: bytes, index: int) -> Partition | None:
         """The partition, whoever leads it."""
         return self._by_place.get((topic_id, index))

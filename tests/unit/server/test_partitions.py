@@ -41,7 +41,7 @@ def test_a_new_topic_gets_a_log_for_each_partition_of_this_node(node: OneNode, f
     partition = node.partition("t", 1)
     assert (partition.topic, partition.index, partition.topic_id) == ("t", 1, topic_id)
     assert partition.log.topic_id == topic_id
-    assert node.partitions.leader_by_id(topic_id, 1) is partition
+    assert node.partitions.leader(topic_id, 1) is partition
     assert node.partitions.replica(topic_id, 1) is partition
 
 

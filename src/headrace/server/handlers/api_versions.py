@@ -19,7 +19,7 @@ from headrace.protocol.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
-from headrace.server.context import Context, RequestContext
+from headrace.server.context import RequestContext
 from headrace.server.handlers import SERVED
 from headrace.server.telemetry import ClientSoftware
 
@@ -46,7 +46,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsRespo
     )
 
 
-def unsupported_version(_: Context) -> ApiVersionsResponse:
+def unsupported_version() -> ApiVersionsResponse:
     """The answer, in version 0, to a version that this broker does not know: which ones it does."""
     served = SERVED[_API_VERSIONS_KEY]
     return ApiVersionsResponse(
