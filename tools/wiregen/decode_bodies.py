@@ -104,6 +104,8 @@ def read_array(reading: "Reading", place: Place, slot: Slot) -> None:
     item = slot.row.struct.name if slot.row else "str"
     if slot.is_nullable:
         reading.declare(local, f"list[{item}] | None", "None")
+        if slot.is_compact:  # the whole varint first: one that is longer than it needs to be may be null, too
+            reading.rest("uvarint_rest", place.path_of(slot.field))
         with code.block("if n:" if slot.is_compact else "if n != -1:"):
             _count(reading, place, slot)
             code(f"{local} = []")
@@ -124,7 +126,8 @@ def _count(reading: "Reading", place: Place, slot: Slot) -> None:
     path = place.path_of(slot.field)
     size = slot.row.minimal_size if slot.row else 1 if slot.is_compact else 2
     if slot.is_compact:
-        reading.rest("uvarint_rest", path)
+        if not slot.is_nullable:
+            reading.rest("uvarint_rest", path)
         reading.code("n -= 1")
     reading.module.use("crowded")
     impossible = "" if slot.is_nullable and slot.is_compact else "n < 0 or "

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from headrace.protocol.apis import load
 from headrace.protocol.errors import DecodeError, EncodeError
 from tests.support.codec_checks import check_round_trip
 from tests.support.messages import message_named
@@ -99,3 +100,9 @@ def test_a_known_tag_must_fill_its_size() -> None:
     for wrong in (b"\x01\x00\x05\x04abc\x00", b"\x01\x00\x03\x04abc", b"\x01\x00\x04\x03abc"):
         with pytest.raises(DecodeError):
             definition.decode(16, good[: -len(b"\x01\x00\x04\x04abc")] + wrong)
+
+
+def test_a_null_array_may_have_a_count_longer_than_it_needs_to_be() -> None:
+    frame = bytes.fromhex("808080008000")
+    request = load(35).decode_request[5](frame, memoryview(frame), 0, len(frame))
+    assert request.topics is None

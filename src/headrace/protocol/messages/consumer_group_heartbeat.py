@@ -137,9 +137,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
         rebalance_timeout_ms, n = read_iB(buffer, q)
         p = q + 5
         subscribed_topic_names: list[str] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
             n -= 1
             if n > end - p:
                 raise crowded(n, 1, "subscribed_topic_names", p, end)
@@ -177,9 +177,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
         n = buffer[q]
         p = q + 1
         topic_partitions: list[TopicPartitions] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
             n -= 1
             if n * 18 > end - p:
                 raise crowded(n, 18, "topic_partitions", p, end)
@@ -351,9 +351,9 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
         rebalance_timeout_ms, n = read_iB(buffer, q)
         p = q + 5
         subscribed_topic_names: list[str] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
             n -= 1
             if n > end - p:
                 raise crowded(n, 1, "subscribed_topic_names", p, end)
@@ -406,9 +406,9 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Con
         n = buffer[q]
         p = q + 1
         topic_partitions: list[TopicPartitions] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
             n -= 1
             if n * 18 > end - p:
                 raise crowded(n, 18, "topic_partitions", p, end)

@@ -194,9 +194,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Cre
             count, n = read_iB(buffer, q)
             p = q + 5
             assignments: list[CreatePartitionsAssignment] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics.assignments")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "topics.assignments")
                 n -= 1
                 if n * 2 > end - p:
                     raise crowded(n, 2, "topics.assignments", p, end)

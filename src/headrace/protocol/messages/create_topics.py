@@ -552,9 +552,9 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             num_partitions, replication_factor, n = read_ihB(buffer, q)
             p = q + 7
             configs: list[CreatableTopicConfigs] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
                 n -= 1
                 if n * 6 > end - p:
                     raise crowded(n, 6, "topics.configs", p, end)
@@ -765,9 +765,9 @@ def _decode_response_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Cr
             num_partitions, replication_factor, n = read_ihB(buffer, q)
             p = q + 7
             configs: list[CreatableTopicConfigs] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "topics.configs")
                 n -= 1
                 if n * 6 > end - p:
                     raise crowded(n, 6, "topics.configs", p, end)

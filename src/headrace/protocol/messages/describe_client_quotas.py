@@ -424,9 +424,9 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
         n = buffer[q]
         p = q + 1
         entries: list[EntryData] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "entries")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "entries")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "entries", p, end)

@@ -302,9 +302,9 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             n = buffer[q]
             p = q + 1
             configuration_keys: list[str] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "resources.configuration_keys")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "resources.configuration_keys")
                 n -= 1
                 if n > end - p:
                     raise crowded(n, 1, "resources.configuration_keys", p, end)

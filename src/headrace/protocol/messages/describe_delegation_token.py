@@ -155,9 +155,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
         n = buffer[p]
         p += 1
         owners: list[DescribeDelegationTokenOwner] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "owners")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "owners")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "owners", p, end)

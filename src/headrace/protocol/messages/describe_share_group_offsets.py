@@ -125,9 +125,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             n = buffer[q]
             p = q + 1
             topics: list[DescribeShareGroupOffsetsRequestTopic] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
                 n -= 1
                 if n * 3 > end - p:
                     raise crowded(n, 3, "groups.topics", p, end)

@@ -79,9 +79,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
         n = buffer[p]
         p += 1
         users: list[UserName] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "users")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "users")
             n -= 1
             if n * 2 > end - p:
                 raise crowded(n, 2, "users", p, end)

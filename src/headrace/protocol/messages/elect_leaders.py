@@ -236,9 +236,9 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Ele
         election_type, n = read_bB(buffer, p)
         p += 2
         topic_partitions: list[TopicPartitions] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topic_partitions")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "topic_partitions", p, end)

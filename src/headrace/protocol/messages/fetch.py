@@ -2859,9 +2859,9 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 ) = read_ihqqqB(buffer, p)
                 p += 31
                 aborted_transactions: list[AbortedTransaction] | None = None
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
                 if n:
-                    if n > 127:
-                        n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
                     n -= 1
                     if n * 17 > end - p:
                         raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
@@ -3141,9 +3141,9 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             ) = read_ihqqqB(buffer, p)
             p += 31
             aborted_transactions: list[AbortedTransaction] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
                 n -= 1
                 if n * 17 > end - p:
                     raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
@@ -3453,9 +3453,9 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
             ) = read_ihqqqB(buffer, p)
             p += 31
             aborted_transactions: list[AbortedTransaction] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "responses.partitions.aborted_transactions")
                 n -= 1
                 if n * 17 > end - p:
                     raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)

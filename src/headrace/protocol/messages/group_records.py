@@ -3717,9 +3717,9 @@ def _read_streams_group_metadata_value_tags(buffer: Buffer, view: memoryview, p:
                 n = buffer[p]
                 p += 1
                 last_assignment_configs = None
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, stop, n, "last_assignment_configs")
                 if n:
-                    if n > 127:
-                        n, p = uvarint_rest(buffer, p, stop, n, "last_assignment_configs")
                     n -= 1
                     if n * 3 > stop - p:
                         raise crowded(n, 3, "last_assignment_configs", p, stop)

@@ -80,9 +80,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
         timeout_ms, n = read_iB(buffer, p)
         p += 5
         topics: list[ListPartitionReassignmentsTopics] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topics")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "topics", p, end)

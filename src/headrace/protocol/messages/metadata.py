@@ -413,9 +413,9 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Met
         n = buffer[p]
         p += 1
         topics: list[MetadataRequestTopic] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topics")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics")
             n -= 1
             if n * 2 > end - p:
                 raise crowded(n, 2, "topics", p, end)
@@ -502,9 +502,9 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
         n = buffer[p]
         p += 1
         topics: list[MetadataRequestTopic] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topics")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics")
             n -= 1
             if n * 18 > end - p:
                 raise crowded(n, 18, "topics", p, end)
@@ -603,9 +603,9 @@ def _decode_request_11(buffer: Buffer, view: memoryview, p: int, end: int) -> Me
         n = buffer[p]
         p += 1
         topics: list[MetadataRequestTopic] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topics")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics")
             n -= 1
             if n * 18 > end - p:
                 raise crowded(n, 18, "topics", p, end)

@@ -310,9 +310,9 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
         n = buffer[q]
         p = q + 1
         topics: list[OffsetFetchRequestTopic] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topics")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "topics", p, end)
@@ -408,9 +408,9 @@ def _decode_request_7(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
         n = buffer[q]
         p = q + 1
         topics: list[OffsetFetchRequestTopic] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "topics")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "topics")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "topics", p, end)
@@ -518,9 +518,9 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             n = buffer[q]
             p = q + 1
             topics: list[OffsetFetchRequestTopics] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
                 n -= 1
                 if n * 3 > end - p:
                     raise crowded(n, 3, "groups.topics", p, end)
@@ -657,9 +657,9 @@ def _decode_request_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             member_epoch, n = read_iB(buffer, q)
             p = q + 5
             topics: list[OffsetFetchRequestTopics] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
                 n -= 1
                 if n * 3 > end - p:
                     raise crowded(n, 3, "groups.topics", p, end)
@@ -806,9 +806,9 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             member_epoch, n = read_iB(buffer, q)
             p = q + 5
             topics: list[OffsetFetchRequestTopics] | None = None
+            if n > 127:
+                n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
             if n:
-                if n > 127:
-                    n, p = uvarint_rest(buffer, p, end, n, "groups.topics")
                 n -= 1
                 if n * 18 > end - p:
                     raise crowded(n, 18, "groups.topics", p, end)

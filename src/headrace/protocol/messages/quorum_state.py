@@ -75,9 +75,9 @@ def _decode_quorum_state_data_0(buffer: Buffer, view: memoryview, p: int, end: i
         leader_id, leader_epoch, voted_id, applied_offset, n = read_iiiqB(buffer, q)
         p = q + 21
         current_voters: list[Voter] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "current_voters")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "current_voters")
             n -= 1
             if n * 5 > end - p:
                 raise crowded(n, 5, "current_voters", p, end)

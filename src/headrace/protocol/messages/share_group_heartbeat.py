@@ -116,9 +116,9 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sha
         n = buffer[q]
         p = q + 1
         subscribed_topic_names: list[str] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "subscribed_topic_names")
             n -= 1
             if n > end - p:
                 raise crowded(n, 1, "subscribed_topic_names", p, end)

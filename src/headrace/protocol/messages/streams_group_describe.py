@@ -276,9 +276,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
                 epoch, n = read_iB(buffer, p)
                 p += 5
                 subtopologies: list[Subtopology] | None = None
+                if n > 127:
+                    n, p = uvarint_rest(buffer, p, end, n, "groups.topology.subtopologies")
                 if n:
-                    if n > 127:
-                        n, p = uvarint_rest(buffer, p, end, n, "groups.topology.subtopologies")
                     n -= 1
                     if n * 6 > end - p:
                         raise crowded(n, 6, "groups.topology.subtopologies", p, end)

@@ -554,9 +554,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
         n = buffer[p]
         p += 1
         active_tasks: list[TaskIds] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "active_tasks", p, end)
@@ -592,9 +592,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
         n = buffer[p]
         p += 1
         standby_tasks: list[TaskIds] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "standby_tasks", p, end)
@@ -630,9 +630,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
         n = buffer[p]
         p += 1
         warmup_tasks: list[TaskIds] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "warmup_tasks", p, end)
@@ -706,9 +706,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
         n = buffer[p]
         p += 1
         client_tags: list[KeyValue] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "client_tags")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "client_tags")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "client_tags", p, end)
@@ -745,9 +745,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
         n = buffer[p]
         p += 1
         task_offsets: list[TaskOffset] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "task_offsets")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "task_offsets")
             n -= 1
             if n * 14 > end - p:
                 raise crowded(n, 14, "task_offsets", p, end)
@@ -775,9 +775,9 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Str
         n = buffer[p]
         p += 1
         task_end_offsets: list[TaskOffset] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "task_end_offsets")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "task_end_offsets")
             n -= 1
             if n * 14 > end - p:
                 raise crowded(n, 14, "task_end_offsets", p, end)
@@ -1123,9 +1123,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
         member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms, n = read_iiiiB(buffer, q)
         p = q + 17
         status: list[Status] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "status")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "status")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "status", p, end)
@@ -1153,9 +1153,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
         n = buffer[p]
         p += 1
         active_tasks: list[TaskIds] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "active_tasks")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "active_tasks", p, end)
@@ -1191,9 +1191,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
         n = buffer[p]
         p += 1
         standby_tasks: list[TaskIds] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "standby_tasks")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "standby_tasks", p, end)
@@ -1229,9 +1229,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
         n = buffer[p]
         p += 1
         warmup_tasks: list[TaskIds] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "warmup_tasks")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "warmup_tasks", p, end)
@@ -1267,9 +1267,9 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> St
         endpoint_information_epoch, n = read_iB(buffer, p)
         p += 5
         partitions_by_user_endpoint: list[EndpointToPartitions] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "partitions_by_user_endpoint")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "partitions_by_user_endpoint")
             n -= 1
             if n * 7 > end - p:
                 raise crowded(n, 7, "partitions_by_user_endpoint", p, end)

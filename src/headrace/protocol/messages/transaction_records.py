@@ -244,9 +244,9 @@ def _decode_transaction_log_value_1(buffer: Buffer, view: memoryview, p: int, en
         producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n = read_qhibB(buffer, p)
         p += 16
         transaction_partitions: list[PartitionsSchema] | None = None
+        if n > 127:
+            n, p = uvarint_rest(buffer, p, end, n, "transaction_partitions")
         if n:
-            if n > 127:
-                n, p = uvarint_rest(buffer, p, end, n, "transaction_partitions")
             n -= 1
             if n * 3 > end - p:
                 raise crowded(n, 3, "transaction_partitions", p, end)
