@@ -1,0 +1,1 @@
+"""Groups, offsets and transactions, as pure state machines: decide, records, replay."""
