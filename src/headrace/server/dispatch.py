@@ -20,7 +20,6 @@ from headrace.server.later import Later
 
 _FRAME_HEAD: Final = (Struct(">ii"), Struct(">iix"))  # size, correlation id, and no tags, by header version
 _HEADER_BYTES: Final = (4, 5)
-_METADATA_KEY: Final = 3
 
 
 class _Route(NamedTuple):
@@ -55,10 +54,8 @@ class Dispatcher:
         try:
             request = route.decode(buffer, view, position, end)
         except TrailingBytesError as error:
-            # librdkafka (#5049) writes a null array of topics in four bytes where one is meant. The fields that follow
-            # are read as zeros, as Apache Kafka reads them, and three bytes remain.
-            if key != _METADATA_KEY:
-                raise
+            # Apache Kafka ignores what follows a request, and librdkafka lives on it: a null array of topics takes four
+            # bytes where one is meant (#5049), so three remain; AlterUserScramCredentials ends with two tag sections.
             request = route.decode(buffer, view, position, error.position)
         response = route.handle(request, RequestContext(self._context, connection, header))
         if response is None:
