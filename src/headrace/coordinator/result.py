@@ -37,12 +37,22 @@ class Producer(NamedTuple):
     epoch: int
 
 
+class Marking(NamedTuple):
+    """How a transaction ends: a marker in each partition that it wrote to. Repeated until all are there."""
+
+    transactional_id: str
+    producer: Producer
+    committed: bool
+    partitions: frozenset[tuple[str, int]]
+
+
 class Step(NamedTuple):
     """What one decision leads to. Records are written as one batch, which is there as a whole or not at all."""
 
     records: tuple[CoordinatorRecord, ...] = ()
     answers: tuple[Answer, ...] = ()
     producer: Producer | None = None  # the records are part of its transaction
+    markings: tuple[Marking, ...] = ()  # to be written once the records are committed
     notices: tuple[str, ...] = ()  # for the broker's log: who caused a rebalance, and why
 
 

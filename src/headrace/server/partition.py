@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from headrace.log.aborted import AbortedTxn
-from headrace.log.append import AppendResult
+from headrace.log.append import AppendResult, Origin
 from headrace.log.config import UNLIMITED, LogConfig
 from headrace.log.errors import OffsetOutOfRangeError
 from headrace.log.log import Log
@@ -26,7 +26,7 @@ from headrace.server.recompression import Compression, recompress
 from headrace.server.waiters import ANY_SIZE, Watched
 
 if TYPE_CHECKING:
-    from headrace.server.waiters import Acknowledgements
+    from headrace.server.waiters import Waiting
 
 ACKS_ALL: Final = -1
 # Written by coordinators only; what a client puts there could not be read back.
@@ -74,7 +74,7 @@ class Partition:
         self.compression: Compression | None = None
         self.watchers: dict[Watched, None] = {}
         # Who waits for the high watermark. An empty deque has 600 bytes, and most partitions of many are idle.
-        self._acks: deque[tuple[int, Acknowledgements, int]] | None = None
+        self._acks: deque[tuple[int, Waiting, int]] | None = None
 
     def __repr__(self) -> str:
         return f"[{self.topic}-{self.index} epoch {self.leader_epoch}]"
@@ -140,9 +140,7 @@ class Partition:
     def append(self, records: bytearray | memoryview, *, acks: int, now_ms: int) -> AppendResult:
         """A client's batch. Raises one of LOG_ERRORS; then nothing was written."""
         if acks == ACKS_ALL and self._in_sync < self.min_insync_replicas:
-            raise NotEnoughReplicasError(
-                f"{self._in_sync} replicas are in sync, min.insync.replicas is {self.min_insync_replicas}"
-            )
+            raise self._too_few_in_sync()
         if self.compression is not None:
             records = recompress(records, self.compression)
         result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
@@ -150,6 +148,27 @@ class Partition:
             self._flush_if_due()
         self._advance_high_watermark(len(records))
         return result
+
+    def append_as_coordinator(self, batch: bytearray, *, now_ms: int, transaction_version: int = 0) -> AppendResult:
+        """A batch that a coordinator made: its records, or a marker. Raises one of LOG_ERRORS."""
+        if self._in_sync < self.min_insync_replicas:
+            raise self._too_few_in_sync()
+        result = self.log.append(
+            batch,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
+        )
+        if self._flush_messages:
+            self._flush_if_due()
+        self._advance_high_watermark(len(batch))
+        return result
+
+    def _too_few_in_sync(self) -> NotEnoughReplicasError:
+        return NotEnoughReplicasError(
+            f"{self._in_sync} replicas are in sync, min.insync.replicas is {self.min_insync_replicas}"
+        )
 
     def must_wait(self, acks: int) -> bool:
         """Does an acknowledgement wait for the high watermark? One that promises a sync does in any case."""
@@ -166,13 +185,13 @@ class Partition:
             if self.watchers:
                 self._tell_watchers(size_bytes)
 
-    def wait(self, last_offset: int, acknowledgements: "Acknowledgements", slot: int) -> None:
+    def wait(self, last_offset: int, waiting: "Waiting", slot: int) -> None:
         """Settle the slot when the high watermark passes `last_offset`, or when it never will."""
         if self._acks is None:
             self._acks = deque()
-        self._acks.append((last_offset, acknowledgements, slot))
+        self._acks.append((last_offset, waiting, slot))
 
-    def _acknowledge(self, acks: "deque[tuple[int, Acknowledgements, int]]") -> None:
+    def _acknowledge(self, acks: "deque[tuple[int, Waiting, int]]") -> None:
         high_watermark = self.log.high_watermark
         while acks and acks[0][0] < high_watermark:
             _, acknowledgements, slot = acks.popleft()

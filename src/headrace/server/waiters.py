@@ -14,7 +14,7 @@ forgotten when it goes (`Later.on_abandon`).
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from headrace.protocol.error_codes import ErrorCode
 from headrace.server.clock import Clock, Timer
@@ -160,6 +160,12 @@ class Parked:
         """It waits no more, without a last look."""
         self._timer.cancel()
         self._watch.parked = None
+
+
+class Waiting(Protocol):
+    """What waits for the high watermark, in the row of a partition."""
+
+    def settle(self, slot: int, code: ErrorCode, /) -> None: ...
 
 
 class Acknowledgements:

@@ -1,0 +1,258 @@
+"""The road around a shard, with a shard that remembers numbers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace.cluster.image import Image
+from headrace.coordinator.deadlines import Deadlines
+from headrace.coordinator.result import Answer, Marking, Producer, Step, Ticket, answer
+from headrace.log.config import UNLIMITED
+from headrace.log.memory_fs import MemoryFileSystem
+from headrace.protocol.apis import GROUP_RECORDS
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.internal_records import CoordinatorRecord
+from headrace.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
+from headrace.protocol.text_hash import spread
+from headrace.server import coordinator_runtime
+from headrace.server.coordinator_runtime import CoordinatorRuntime
+from headrace.server.later import Later
+from tests.support.one_node import OneNode
+
+TOPIC = "__consumer_offsets"
+PARTITIONS = 3
+OFFSET_COMMIT = next(each for each in GROUP_RECORDS.values() if each.name == "OffsetCommit")
+
+
+class Numbers:
+    """Keeps one number for each group. Who waits for a group hears of its next number."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.numbers: dict[str, int] = {}
+        self.undecided: dict[int, list[tuple[str, int]]] = {}
+        self.waiting: list[Ticket] = []
+        self.deadlines: Deadlines[str] = Deadlines()
+
+    def replay(self, record: CoordinatorRecord, *, producer_id: int = -1) -> None:
+        number = record.value.offset if record.value is not None else 0
+        if producer_id == -1:
+            self.numbers[record.key.group] = number
+        else:
+            self.undecided.setdefault(producer_id, []).append((record.key.group, number))
+
+    def replay_end(self, producer: Producer, *, committed: bool) -> None:
+        for group, number in self.undecided.pop(producer.producer_id, []):
+            if committed:
+                self.numbers[group] = number
+
+    def loaded(self, now_ms: int) -> None:
+        if "overdue" in self.numbers:
+            self.deadlines.set("overdue", now_ms - 1)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        return self.deadlines.next_ms
+
+    def tick(self, now_ms: int) -> Iterator[Step]:
+        while (group := self.deadlines.pop_due(now_ms)) is not None:
+            yield Step((number_of(group, -1),))
+
+    def image_changed(self, image: Image, now_ms: int) -> Iterator[Step]:
+        self.image = image
+        yield from ()
+
+    # Decisions
+
+    def set(self, group: str, number: int, ticket: Ticket, producer: Producer | None = None) -> Step:
+        waiting, self.waiting = self.waiting, []
+        told = [Answer(each, number) for each in waiting]
+        return Step((number_of(group, number),), (Answer(ticket, number), *told), producer)
+
+    def wait(self, ticket: Ticket) -> Step:
+        self.waiting.append(ticket)
+        return Step()
+
+
+def number_of(group: str, number: int) -> CoordinatorRecord:
+    return CoordinatorRecord(OFFSET_COMMIT, OffsetCommitKey(group, "t", 0), 3, OffsetCommitValue(number))
+
+
+class Place:
+    """A node, and the runtime on it."""
+
+    def __init__(self, fs: MemoryFileSystem | None = None, *, flush_messages: str = str(UNLIMITED)) -> None:
+        self.node = OneNode(fs)
+        self.node.create_topic(TOPIC, PARTITIONS, cleanup_policy="compact", flush_messages=flush_messages)
+        self.marked: list[Marking] = []
+        self.runtime = self.new_runtime()
+
+    def new_runtime(self) -> CoordinatorRuntime[Numbers]:
+        runtime = CoordinatorRuntime(
+            TOPIC, GROUP_RECORDS, Numbers, self.node.partitions, self.node.clock, self.marked.append
+        )
+        runtime.start(self.node.controller.image)
+        self.node.controller.subscribe(runtime.image_changed)
+        return runtime
+
+    def set(self, group: str, number: int, **options: Any) -> "Later[int | ErrorCode]":
+        return self.runtime.submit(group, lambda shard, ticket: shard.set(group, number, ticket), refused, **options)
+
+    def wait(self, group: str) -> "Later[int | ErrorCode]":
+        return self.runtime.submit(group, lambda shard, ticket: shard.wait(ticket), refused)
+
+    def get(self, group: str) -> "Later[int | ErrorCode | None]":
+        return self.runtime.look(group, lambda shard: shard.numbers.get(group), refused)
+
+
+def too_large(_: Numbers, ticket: Ticket) -> Step:
+    """What no log takes: more than max.message.bytes."""
+    return Step(tuple(number_of(str(each) * 10_000, 1) for each in range(200)), (Answer(ticket, 1),))
+
+
+def unspeakable(_: Numbers, ticket: Ticket) -> Step:
+    return Step((number_of("a" * 40_000, 1),), (Answer(ticket, 1),))
+
+
+def refused(code: ErrorCode) -> Any:
+    return code
+
+
+def value(later: Later[Any]) -> Any:
+    values: list[Any] = []
+    later.then(values.append)
+    assert values, "it is not there yet"
+    return values[0]
+
+
+def test_a_decision_is_written_replayed_and_answered() -> None:
+    place = Place()
+    assert value(place.set("a", 5)) == 5
+    assert value(place.get("a")) == 5
+    log = place.node.partition(TOPIC, spread("a", PARTITIONS)).log
+    assert log.log_end_offset == 1
+
+
+def test_an_answer_may_belong_to_an_earlier_request() -> None:
+    place = Place()
+    waiting = place.wait("a")
+    assert not waiting.is_settled
+    place.set("a", 7)
+    assert value(waiting) == 7
+
+
+def test_a_new_shard_is_the_replay_of_the_log() -> None:
+    place = Place()
+    for group in "abcdef":
+        place.set(group, ord(group))
+    place.set("a", 1)
+    place.runtime = place.new_runtime()
+    assert [value(place.get(group)) for group in "abcdefg"] == [1, *map(ord, "bcdef"), None]
+
+
+def test_without_the_topic_there_is_no_coordinator() -> None:
+    node = OneNode()
+    runtime = CoordinatorRuntime(TOPIC, GROUP_RECORDS, Numbers, node.partitions, node.clock)
+    runtime.start(node.controller.image)
+    assert value(runtime.look("a", lambda shard: 1, refused)) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_answers_and_reads_wait_until_the_write_is_committed() -> None:
+    place = Place(flush_messages="1")
+    written = place.set("a", 5)
+    read = place.get("a")
+    assert not written.is_settled
+    assert not read.is_settled
+    place.node.worker.step()
+    assert value(written) == 5
+    assert value(read) == 5
+
+
+def test_who_waits_is_sent_away_when_the_partition_moves() -> None:
+    place = Place()
+    place.set("a", 5)
+    waiting = place.wait("a")
+    place.node.delete_topic(TOPIC)
+    assert value(waiting) is ErrorCode.NOT_COORDINATOR
+    assert value(place.get("a")) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_failed_write_sends_everybody_away_and_the_next_request_loads_again() -> None:
+    fs = MemoryFileSystem()
+    place = Place(fs)
+    place.set("a", 5)
+    waiting = place.wait("a")
+    big = place.runtime.submit(
+        "a",
+        too_large,
+        refused,
+    )
+    assert value(big) is ErrorCode.NOT_COORDINATOR
+    assert value(waiting) is ErrorCode.NOT_COORDINATOR
+    assert value(place.get("a")) == 5
+
+
+def test_a_light_decision_that_cannot_be_written_is_refused_alone() -> None:
+    place = Place()
+    waiting = place.wait("a")
+    big = place.runtime.submit(
+        "a",
+        too_large,
+        refused,
+        is_light=True,
+    )
+    assert value(big) is ErrorCode.MESSAGE_TOO_LARGE
+    long = place.runtime.submit("a", unspeakable, refused, is_light=True)
+    assert value(long) is ErrorCode.INVALID_REQUEST
+    assert not waiting.is_settled
+
+
+def test_a_long_log_is_loaded_between_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place()
+    for number in range(10):
+        place.set("a", number)
+    monkeypatch.setattr(coordinator_runtime, "_RECORDS_AT_ONCE", 4)
+    place.runtime = place.new_runtime()
+    assert value(place.get("a")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    place.node.clock.move(0)
+    assert value(place.get("a")) == 9
+
+
+def test_deadlines_come_at_their_time() -> None:
+    place = Place()
+
+    def arm(shard: Numbers, ticket: Ticket) -> Step:
+        shard.deadlines.set("a", place.node.clock.now_ms() + 100)
+        return answer(ticket, 0)
+
+    value(place.runtime.submit("a", arm, refused))
+    place.node.clock.move(99)
+    assert value(place.get("a")) is None
+    place.node.clock.move(1)
+    assert value(place.get("a")) == -1
+
+
+def test_what_was_due_while_nobody_was_there_happens_after_loading() -> None:
+    place = Place()
+    place.set("overdue", 5)
+    place.runtime = place.new_runtime()
+    assert value(place.get("overdue")) == -1
+
+
+def test_what_is_written_in_a_transaction_counts_when_it_ends() -> None:
+    place = Place()
+    producer = Producer(7, 0)
+    value(place.runtime.submit("a", lambda shard, ticket: shard.set("a", 5, ticket, producer), refused))
+    assert value(place.get("a")) is None
+    place.runtime.end_transaction(spread("a", PARTITIONS), producer, committed=True)
+    assert value(place.get("a")) == 5
+
+
+def test_every_shard_can_be_asked() -> None:
+    place = Place()
+    for group in "abcdef":
+        place.set(group, 1)
+    found = [value(later) for later in place.runtime.look_everywhere(lambda shard: sorted(shard.numbers), refused)]
+    assert sorted(group for groups in found for group in groups) == list("abcdef")
+    assert len(found) == PARTITIONS
