@@ -267,7 +267,8 @@ class LogDirectory:
         self.broken.pop(partition, None)
         self._topic_ids.pop(partition, None)
         self.cleaner.forget(partition)
-        self._doomed.append((now_ms + self._config_of(partition).file_delete_delay_ms, doomed))
+        config = self._config_of(partition) if log is None else log.config  # which may have changed since it was opened
+        self._doomed.append((now_ms + config.file_delete_delay_ms, doomed))
 
     def truncate_to(self, partition: TopicPartition, offset: int) -> None:
         """Cut an opened log at its end, and lower what is remembered of it. Raises StorageError."""
@@ -313,6 +314,12 @@ class LogDirectory:
                 del table[gone]
         tables = {f"{self.path}/{name}": dict(table) for name, table in self._tables.items()}
         return WriteCheckpoints(self._fs, tables)
+
+    def abandon(self) -> None:
+        """Let go of everything as a crash does: nothing is written, synced or noted, and the next start recovers."""
+        for log in self._logs.values():
+            log.segments.close()
+        self._lock.release()
 
     def close(self, *, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Close every log, and say so. Raises StorageError, if a log could not be closed: the next start recovers."""

@@ -324,6 +324,15 @@ def test_a_deleted_log_is_gone_for_good_and_its_files_go_later() -> None:
     assert not [name for name in fs.list_dir(DATA) if name.startswith("orders")]
 
 
+def test_the_files_of_a_deleted_log_stay_as_long_as_its_newest_config_says() -> None:
+    directory = a_directory(memory_fs(DATA))
+    log = directory.create(ORDERS, topic_id=ID, now_ms=0)
+    log.update_config(replace(log.config, file_delete_delay_ms=5))
+    directory.delete(ORDERS, now_ms=1000)
+    assert directory.take_chores(now_ms=1004) == []
+    assert len(directory.take_chores(now_ms=1005)) == 1
+
+
 def test_what_the_last_process_deleted_is_removed_at_once() -> None:
     fs = memory_fs(DATA)
     directory = a_directory(fs)
