@@ -33,15 +33,19 @@ from headrace.protocol.batch import (
     MAGIC,
     MAX_INT64,
     NO_PRODUCER_ID,
+    BatchHeader,
     stamp,
     unpack_header,
     verify,
     write_crc,
 )
 from headrace.protocol.errors import CorruptBatchError
-from headrace.protocol.records import read_records
+from headrace.protocol.records import read_payload, read_records
 
 NO_APPEND_TIME: Final = -1
+# Opening one takes some microseconds, for which everybody waits. No client sends more: librdkafka's
+# `batch.num.messages` goes up to this, and others count in kilobytes.
+MAX_OPENED_RECORDS: Final = 1_000_000
 _LAST_CODEC: Final = 4
 _ATTRIBUTES: Final = Struct(">h")
 _ATTRIBUTES_AT: Final = 21
@@ -166,10 +170,15 @@ def _check_client_header(header: RawHeader) -> None:
 
 def _check_records(batch: memoryview, header: RawHeader, config: LogConfig, now_ms: int) -> None:
     """Open the records where the header alone does not tell enough. Raises RefusedBatchError, CorruptBatchError."""
-    # A record has at least 7 bytes. Where there are more records than bytes, only decompressing shows if it is true.
-    is_doubtful = header[12] > len(batch)
-    if may_be_quick(config) and not is_doubtful:
+    if may_be_quick(config):
+        # A record has 7 bytes or more. Where there are more records than bytes, only decompressing shows if it is true.
+        if header[12] > len(batch):
+            read_payload(batch, 0, BatchHeader(*header))
         return
+    if header[12] > MAX_OPENED_RECORDS:
+        raise InvalidRecordError(
+            f"{header[12]} records in one batch; a topic whose records the broker looks at takes {MAX_OPENED_RECORDS}"
+        )
     limits_age = config.message_timestamp_before_max_ms != UNLIMITED and not is_append_time(config)
     oldest_ms = now_ms - config.message_timestamp_before_max_ms
     for record in read_records(batch):

@@ -98,13 +98,17 @@ def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 def read_payload(
     buffer: Buffer, position: int, header: BatchHeader, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> bytes:
-    """The records of the batch at `position`, decompressed."""
+    """The records of the batch at `position`, decompressed. Raises CorruptBatchError if they cannot be in there."""
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
     if not payload and not header.record_count:
         return b""  # compaction keeps the header of an emptied batch, whatever its codec says
     if header.codec == Codec.NONE:
-        return bytes(payload)
-    return decompress(header.codec, payload, limit_bytes=limit_bytes)
+        data = bytes(payload)
+    else:
+        data = decompress(header.codec, payload, limit_bytes=limit_bytes)
+    if header.record_count * MIN_RECORD_SIZE > len(data):
+        raise CorruptBatchError(f"{header.record_count} records cannot be in {len(data)} bytes")
+    return data
 
 
 def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
@@ -114,18 +118,15 @@ def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAUL
     """
     header = check_header(buffer, position)
     payload = read_payload(buffer, position, header, limit_bytes=limit_bytes)
-    count = header.record_count
-    if count * MIN_RECORD_SIZE > len(payload):
-        raise CorruptBatchError(f"{count} records cannot be in {len(payload)} bytes")
     place = 0
     try:
-        for _ in range(count):
+        for _ in range(header.record_count):
             record, place = _read_record(payload, place, header)
             yield record
     except IndexError:
         raise CorruptBatchError("a number goes beyond the end of the batch") from None
     if place != len(payload):
-        raise CorruptBatchError(f"{len(payload) - place} bytes follow the last of {count} records")
+        raise CorruptBatchError(f"{len(payload) - place} bytes follow the last of {header.record_count} records")
 
 
 def _read_record(payload: bytes, place: int, header: BatchHeader) -> tuple[Record, int]:

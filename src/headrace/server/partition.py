@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from headrace.log.aborted import AbortedTxn
-from headrace.log.append import AppendResult, Origin
+from headrace.log.append import AppendResult, Origin, check_size
 from headrace.log.config import UNLIMITED, LogConfig
 from headrace.log.errors import OffsetOutOfRangeError
 from headrace.log.log import Log
@@ -142,6 +142,7 @@ class Partition:
         if acks == ACKS_ALL and self._in_sync < self.min_insync_replicas:
             raise self._too_few_in_sync()
         if self.compression is not None:
+            check_size(len(records), self.log.config)  # as it came: what no topic takes is not worth unpacking
             records = recompress(records, self.compression)
         result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
         if self._flush_messages:

@@ -1,7 +1,9 @@
 """`compression.type`: a topic may want its batches compressed in one way, whatever its producers do.
 
-It is the one case where the broker writes the records of a client anew. What could not be written back the same (a flag
-that no client may set, counts that do not agree) is left as it is: the log refuses it, and says why.
+It is the one case where the broker writes the records of a client anew: the bytes inside the batch, as they are, in
+another wrapping. The records themselves are believed, as in topics that take batches as they come, and are not opened:
+a batch of 1 MB may hold a million. What could not be written back the same (a flag that no client may set, counts that
+do not agree) is left as it is: the log refuses it, and says why.
 """
 
 from collections.abc import Mapping
@@ -10,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from headrace.cluster.config_types import Value
 from headrace.protocol.batch import CODEC_MASK, TRANSACTIONAL_FLAG, verify
 from headrace.protocol.compression import Codec
-from headrace.protocol.records import NewRecord, build_batch, read_records
+from headrace.protocol.records import read_payload, seal_batch
 
 AS_PRODUCED: Final = "producer"
 _CODECS: Final = {
@@ -55,12 +57,5 @@ def recompress(records: bytearray | memoryview, compression: Compression) -> byt
     is_plain = not header.attributes & ~(CODEC_MASK | TRANSACTIONAL_FLAG)
     if header.codec == compression.codec or not is_plain or header.record_count != header.last_offset_delta + 1:
         return records
-    return build_batch(
-        [NewRecord(each.timestamp, each.key, each.value, each.headers) for each in read_records(records)],
-        codec=compression.codec,
-        level=compression.level,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
-    )
+    attributes = header.attributes & ~CODEC_MASK | compression.codec
+    return seal_batch(header._replace(attributes=attributes), read_payload(records, 0, header), level=compression.level)

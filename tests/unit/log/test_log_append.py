@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.log.append import Origin
+from headrace.log.append import MAX_OPENED_RECORDS, Origin
 from headrace.log.config import LogConfig, TimestampType
 from headrace.log.epochs import EpochEntry
 from headrace.log.errors import (
@@ -175,6 +175,16 @@ def test_a_compacted_topic_takes_no_record_without_a_key(open_log: OpenLog) -> N
         append(log, b"v", keys=[b"k"])
         with pytest.raises(InvalidRecordError, match="without a key"):
             append(log, b"v", b"w", keys=[b"k", None], codec=Codec.LZ4)
+
+
+def test_a_topic_whose_records_are_looked_at_takes_only_so_many_in_one_batch(open_log: OpenLog) -> None:
+    log = open_log(cleanup_policy=frozenset({"compact"}))
+    batch = a_batch(b"v", codec=Codec.ZSTD)
+    batch[23:27] = MAX_OPENED_RECORDS.to_bytes(4, "big")
+    batch[57:61] = (MAX_OPENED_RECORDS + 1).to_bytes(4, "big")
+    write_crc(batch, 0, len(batch))
+    with pytest.raises(InvalidRecordError, match="1000001 records in one batch"):
+        log.append(batch, leader_epoch=EPOCH, now_ms=NOW_MS)
 
 
 def test_records_that_are_too_old_for_the_topic_are_refused(open_log: OpenLog) -> None:

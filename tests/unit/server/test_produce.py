@@ -364,6 +364,23 @@ class TestCompressionType:
         batch[-1] ^= 1
         assert code(produce(node, batch, topic="zip")) is ErrorCode.CORRUPT_MESSAGE
 
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    def test_more_records_than_its_bytes_can_hold_are_found_out(self, node: OneNode, codec: Codec) -> None:
+        node.create_topic("zip", compression_type="zstd")
+        batch = a_batch(b"a" * 500, codec=codec)
+        count = len(batch) * 1000
+        batch[23:27] = (count - 1).to_bytes(4, "big")
+        batch[57:61] = count.to_bytes(4, "big")
+        write_crc(batch, 0, len(batch))
+        row = produce(node, batch, topic="zip")
+        assert code(row) is ErrorCode.CORRUPT_MESSAGE
+        assert f"{count} records cannot be in" in row.error_message
+
+    def test_a_batch_above_the_topics_limit_is_refused_before_it_is_unpacked(self, node: OneNode) -> None:
+        node.create_topic("zip", compression_type="zstd", max_message_bytes="1000")
+        batch = a_batch(b"a" * 1500)  # small enough once it is compressed
+        assert code(produce(node, batch, topic="zip")) is ErrorCode.MESSAGE_TOO_LARGE
+
     def test_what_no_client_may_send_is_still_refused(self, node: OneNode) -> None:
         node.create_topic("zip", compression_type="gzip")
         batch = a_batch(b"a" * 500)
