@@ -1,0 +1,47 @@
+"""Brokers for clients that nobody here wrote.
+
+What a client does is asserted against Headrace and, word for word, against Apache Kafka: an expectation that the real
+one does not meet is a mistake of the test.
+"""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.clients_broker import HeadraceProcess
+from tests.support.kafka import ApacheKafka
+from tests.support.kafka_tools import KafkaTools
+
+# As most people run a broker of one node: no authorizer. Everything else is the default of each.
+_WITHOUT_AUTHORIZER = {"authorizer.class.name": "", "super.users": ""}
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
+    """One Apache Kafka for all clients, since it takes its time to start; topics have names of their own."""
+    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), kafka_tools, settings=_WITHOUT_AUTHORIZER) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadraceProcess]:
+    """A Headrace for the tests of one file."""
+    with HeadraceProcess(tmp_path_factory.mktemp("headrace")) as process:
+        yield process
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("headrace", marks=pytest.mark.slow), pytest.param("apache_kafka", marks=pytest.mark.kafka)],
+)
+def address(request: pytest.FixtureRequest) -> str:
+    """host:port of Headrace, then of Apache Kafka."""
+    broker: HeadraceProcess | ApacheKafka = request.getfixturevalue(request.param)
+    return broker.address
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test uses; nobody has created it."""
+    return f"topic-{uuid.uuid4().hex[:12]}"
