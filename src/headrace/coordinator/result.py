@@ -44,6 +44,7 @@ class Marking(NamedTuple):
     producer: Producer
     committed: bool
     partitions: frozenset[tuple[str, int]]
+    transaction_version: int = 0  # from 2 on, `producer` has an epoch that no record of the transaction has
 
 
 class Step(NamedTuple):

@@ -59,7 +59,10 @@ Refuse = Callable[[ErrorCode], R]
 
 
 class CoordinatorRuntime(Generic[S]):
-    """All shards of one coordinator that this node runs. `on_marking` gets the markers that a shard orders."""
+    """All shards of one coordinator that this node runs.
+
+    `on_marking` gets the markers that a shard orders, and the epoch of the coordinator.
+    """
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class CoordinatorRuntime(Generic[S]):
         make_shard: Callable[[Image], S],
         partitions: Partitions,
         clock: Clock,
-        on_marking: Callable[[Marking], None] | None = None,
+        on_marking: Callable[[Marking, int], None] | None = None,
     ) -> None:
         self.topic = topic
         self.types = types
@@ -120,6 +123,12 @@ class CoordinatorRuntime(Generic[S]):
         else:
             place.decide(decide, later, refuse, is_light=is_light)
         return later
+
+    def advance(self, key: str, decide: Callable[[S], Step]) -> None:
+        """Decide something that nobody has asked for. Forgotten if the shard is not here any more."""
+        place = self._place_of(key)
+        if not isinstance(place, ErrorCode):
+            place.carry_out_all(iter((decide(place.shard),)))
 
     def look(self, key: str, read: Callable[[S], R], refuse: Refuse[R]) -> Later[R]:
         """What the shard of `key` says, when all that it rests on is committed."""
@@ -341,7 +350,7 @@ class _Place(Generic[S]):
                 pending[0].resolve(response)
         if self._runtime.on_marking is not None:
             for marking in step.markings:
-                self._runtime.on_marking(marking)
+                self._runtime.on_marking(marking, self.leader_epoch)
 
     def committed(self, step: Step, code: ErrorCode) -> None:
         """What the step wrote is committed, or never will be."""

@@ -85,12 +85,17 @@ class Place:
     def __init__(self, fs: MemoryFileSystem | None = None, *, flush_messages: str = str(UNLIMITED)) -> None:
         self.node = OneNode(fs)
         self.node.create_topic(TOPIC, PARTITIONS, cleanup_policy="compact", flush_messages=flush_messages)
-        self.marked: list[Marking] = []
+        self.marked: list[tuple[Marking, int]] = []
         self.runtime = self.new_runtime()
 
     def new_runtime(self) -> CoordinatorRuntime[Numbers]:
         runtime = CoordinatorRuntime(
-            TOPIC, GROUP_RECORDS, Numbers, self.node.partitions, self.node.clock, self.marked.append
+            TOPIC,
+            GROUP_RECORDS,
+            Numbers,
+            self.node.partitions,
+            self.node.clock,
+            lambda *order: self.marked.append(order),
         )
         runtime.start(self.node.controller.image)
         self.node.controller.subscribe(runtime.image_changed)
@@ -231,6 +236,15 @@ def test_deadlines_come_at_their_time() -> None:
     assert value(place.get("a")) is None
     place.node.clock.move(1)
     assert value(place.get("a")) == -1
+
+
+def test_markers_are_ordered_when_what_they_rest_on_is_committed() -> None:
+    place = Place(flush_messages="1")
+    marking = Marking("t", Producer(7, 0), committed=True, partitions=frozenset({("x", 0)}))
+    place.runtime.advance("a", lambda _: Step((number_of("a", 1),), markings=(marking,)))
+    assert place.marked == []
+    place.node.worker.step()
+    assert place.marked == [(marking, 0)]
 
 
 def test_what_was_due_while_nobody_was_there_happens_after_loading() -> None:

@@ -1,0 +1,134 @@
+"""What a coordinator knows of one transactional id, and how a record says it.
+
+States and the ways between them:
+
+    EMPTY ──────────────► ONGOING ──► PREPARE_COMMIT ──► COMPLETE_COMMIT ──► ONGOING, EMPTY
+      │  first partition    │    end    (markers)                  │
+      │                     └───────► PREPARE_ABORT ──► COMPLETE_ABORT ──► ONGOING, EMPTY
+      └─────────────────────────────────┘ (version 2: an abort of nothing still raises the epoch)
+
+Once a PREPARE state is written, the fate of the transaction is decided: whatever happens, its markers are written, over
+and over if need be, until all are there; then it is COMPLETE. A producer that begins anew (InitProducerId) raises the
+epoch, which fences every older one; if it finds a transaction ongoing, that is aborted first. Transactions of version 2
+(KIP-890) raise the epoch at each end as well, so that a message that arrives late cannot slip into the next one.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from headrace.protocol.apis import TRANSACTION_RECORDS
+from headrace.protocol.internal_records import CoordinatorRecord
+from headrace.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+NO_TIME: Final = -1
+MAX_EPOCH: Final = 32_767
+EPOCH_BUMPED_SINCE: Final = 2  # the transaction version from which on each end raises the epoch
+_VALUE_VERSION: Final = 1
+
+TRANSACTION_LOG: Final = next(each for each in TRANSACTION_RECORDS.values() if each.name == "TransactionLog")
+
+
+class TransactionState(IntEnum):
+    """The numbers are those of the records."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def label(self) -> str:
+        """As Kafka writes it: PrepareCommit."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
+COMPLETE: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+IDLE: Final = COMPLETE | {TransactionState.EMPTY}
+
+
+class Transaction(NamedTuple):
+    """Hard state: what the newest record says."""
+
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[tuple[str, int]] = frozenset()
+    started_ms: int = NO_TIME
+    updated_ms: int = NO_TIME
+    previous_producer_id: int = NO_PRODUCER_ID  # before the epochs of that id ran out
+    next_producer_id: int = NO_PRODUCER_ID  # taken over when the present transaction is complete
+    client_version: int = 0  # the transaction version that the producer spoke
+
+    @property
+    def bumps_epoch(self) -> bool:
+        return self.client_version >= EPOCH_BUMPED_SINCE
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """One epoch is kept to fence the last producer of this id."""
+        return is_exhausted(self.epoch)
+
+
+def is_exhausted(epoch: int) -> bool:
+    return epoch >= MAX_EPOCH - 1
+
+
+def record_of(transactional_id: str, transaction: Transaction) -> CoordinatorRecord:
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        previous_producer_id=transaction.previous_producer_id,
+        next_producer_id=transaction.next_producer_id,
+        producer_epoch=transaction.epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        # Kafka writes null where no transaction is, and an empty list for one without partitions.
+        transaction_partitions=None
+        if transaction.state is TransactionState.EMPTY
+        else _grouped(transaction.partitions),
+        transaction_last_update_timestamp_ms=transaction.updated_ms,
+        transaction_start_timestamp_ms=transaction.started_ms,
+        client_transaction_version=transaction.client_version,
+    )
+    return CoordinatorRecord(TRANSACTION_LOG, TransactionLogKey(transactional_id), _VALUE_VERSION, value)
+
+
+def tombstone_of(transactional_id: str) -> CoordinatorRecord:
+    return CoordinatorRecord(TRANSACTION_LOG, TransactionLogKey(transactional_id), None, None)
+
+
+def transaction_of(value: TransactionLogValue) -> Transaction:
+    return Transaction(
+        producer_id=value.producer_id,
+        epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=TransactionState(value.transaction_status),
+        partitions=frozenset(
+            (topic.topic, index) for topic in value.transaction_partitions or () for index in topic.partition_ids
+        ),
+        started_ms=value.transaction_start_timestamp_ms,
+        updated_ms=value.transaction_last_update_timestamp_ms,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        client_version=value.client_transaction_version,
+    )
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Indexes of each topic, all in order."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(index)
+    return topics
+
+
+def _grouped(partitions: frozenset[tuple[str, int]]) -> list[PartitionsSchema]:
+    return [PartitionsSchema(topic, indexes) for topic, indexes in by_topic(partitions).items()]
