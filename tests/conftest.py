@@ -2,8 +2,11 @@
 
 import pytest
 
+from tests.support.both_brokers import bootstrap, headrace_bootstrap, kafka_bootstrap
 from tests.support.kafka_run import KafkaRun, record_run
 from tests.support.kafka_tools import KafkaTools, fetch_jars, missing_tool
+
+__all__ = ["bootstrap", "headrace_bootstrap", "kafka_bootstrap"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,111 @@
+"""The one event loop that serves all blocking clients of a process, on a thread of its own.
+
+`call(coroutine)` runs it there and waits. The thread starts at the first call and ends with the process. A forked child
+gets a loop of its own: threads do not survive a fork, and a client that was made before it must be made again.
+"""
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+Result = TypeVar("Result")
+
+STOP_SECONDS: Final = 2.0  # what the end of a process waits for the thread, at most
+NAME: Final = "headrace-client"
+
+
+class _Background:
+    """A loop and its thread; made anew in a forked child."""
+
+    def __init__(self) -> None:
+        self.loop = _new_loop()
+        self.thread = threading.Thread(target=self._run, name=NAME, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(STOP_SECONDS)
+
+
+_lock = threading.Lock()
+_current: _Background | None = None
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """The loop of this process, running."""
+    return _running().loop
+
+
+def call(coroutine: Coroutine[Any, Any, Result], timeout: float | None = None) -> Result:
+    """Run it on the loop, and wait for what it returns or raises.
+
+    An interrupt (Ctrl-C) or the end of `timeout` seconds cancels it. Raises RuntimeError on the loop's own thread,
+    where waiting would wait for itself.
+    """
+    background = _running()
+    if threading.current_thread() is background.thread:
+        coroutine.close()
+        raise RuntimeError("a blocking call inside a callback of the client would wait for itself: use headrace.aio")
+    future = asyncio.run_coroutine_threadsafe(coroutine, background.loop)
+    try:
+        return future.result(timeout)
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def submit(coroutine: Coroutine[Any, Any, Result]) -> "Future[Result]":
+    """Run it on the loop, without waiting."""
+    return asyncio.run_coroutine_threadsafe(coroutine, loop())
+
+
+def run_soon(function: Callable[..., object], *arguments: Any) -> None:
+    """Call a plain function on the loop's thread."""
+    loop().call_soon_threadsafe(function, *arguments)
+
+
+def is_on_loop() -> bool:
+    """Whether this is the loop's own thread."""
+    return _current is not None and threading.current_thread() is _current.thread
+
+
+def _running() -> _Background:
+    global _current  # noqa: PLW0603 - one per process is what this module is about
+    if _current is None:
+        with _lock:
+            if _current is None:
+                _current = _Background()
+    return _current
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        return asyncio.new_event_loop()
+    made: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return made
+
+
+def _forget() -> None:
+    """In a forked child: the thread is gone, the loop's descriptors belong to the parent, a lock may be held."""
+    global _current, _lock  # noqa: PLW0603
+    _lock = threading.Lock()
+    _current = None
+
+
+def _stop_at_exit() -> None:
+    if _current is not None:
+        _current.stop()
+
+
+os.register_at_fork(after_in_child=_forget)
+atexit.register(_stop_at_exit)
