@@ -8,6 +8,7 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages import alter_client_quotas as quotas
 from headrace.protocol.messages import alter_partition_reassignments as reassignments
 from headrace.protocol.messages import alter_user_scram_credentials as scram
+from headrace.protocol.messages.api_versions import ApiVersionsRequest
 from headrace.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from headrace.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from headrace.protocol.messages.describe_acls import DescribeAclsRequest
@@ -129,6 +130,16 @@ def test_trying_a_level_does_not_set_it() -> None:
     response = node.ask("UpdateFeatures", 2, UpdateFeaturesRequest(feature_updates=[row], validate_only=True))
     assert response.error_code == 0
     assert node.image.features["group.version"] == 1
+
+
+def test_clients_are_told_every_level_that_is_not_0_and_that_of_the_quorum() -> None:
+    node = AdminNode()
+    lower = FeatureUpdateKey("group.version", 0, upgrade_type=2)
+    node.ask("UpdateFeatures", 2, UpdateFeaturesRequest(feature_updates=[lower]))
+    told = node.ask("ApiVersions", 4, ApiVersionsRequest("test", "1")).finalized_features
+    levels = {row.name: row.max_version_level for row in told}
+    assert levels == {**node.image.features, "kraft.version": 1}
+    assert "group.version" not in levels
 
 
 # UnregisterBroker

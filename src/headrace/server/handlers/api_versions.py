@@ -9,8 +9,7 @@ Left out    nothing
 import re
 from typing import Final
 
-from headrace.cluster.features import SUPPORTED_FEATURES
-from headrace.cluster.image import Image
+from headrace.cluster.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.api_versions import (
     ApiVersion,
@@ -42,7 +41,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsRespo
             if levels.lowest > 0 or ctx.version >= 4
         ],
         finalized_features_epoch=ctx.broker.controller.committed_offset,
-        finalized_features=_finalized(ctx.image),
+        finalized_features=_finalized(ctx),
     )
 
 
@@ -63,8 +62,10 @@ def _advertised() -> list[ApiVersion]:
     ]
 
 
-def _finalized(image: Image) -> list[FinalizedFeatureKey]:
-    return [FinalizedFeatureKey(name, level, level) for name, level in sorted(image.features.items())]
+def _finalized(ctx: RequestContext) -> list[FinalizedFeatureKey]:
+    # The level of the quorum stands in its control records, and so not in the image.
+    levels = {**ctx.image.features, KRAFT_VERSION: ctx.broker.controller.quorum.kraft_version}
+    return [FinalizedFeatureKey(name, level, level) for name, level in sorted(levels.items()) if level > 0]
 
 
 def _is_valid_software(request: ApiVersionsRequest) -> bool:
