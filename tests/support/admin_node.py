@@ -37,6 +37,7 @@ from headrace.server.later import Later
 from headrace.server.metadata_log import MetadataLog
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
+from headrace.server.quotas import Quotas
 from headrace.server.worker import Worker
 from tests.support.one_node import NOW_MS, Answer, StepWorker
 
@@ -52,6 +53,13 @@ class Client:
         self.listener = listener
         self.peer = peer
         self.session: Any = None
+        self.mutes = 0
+
+    def mute(self) -> None:
+        self.mutes += 1
+
+    def unmute(self) -> None:
+        self.mutes -= 1
 
 
 class AdminNode:
@@ -79,6 +87,8 @@ class AdminNode:
         logs = LogDirectory.open(fs, DATA, lambda _: LogConfig(), now_ms=NOW_MS)
         self.partitions = Partitions(NODE_ID, logs, GroupCommit(cast("Worker", self.worker)), self.clock, static)
         self.controller.subscribe(self.partitions.apply)
+        quotas = Quotas(self.clock)
+        self.controller.subscribe(quotas.apply)
         self.context = Context(
             node_id=NODE_ID,
             cluster_id=CLUSTER_ID,
@@ -87,6 +97,7 @@ class AdminNode:
             partitions=self.partitions,
             fetch_sessions=FetchSessions(slots=10, random=Random(7)),
             producer_ids=ProducerIds(self.controller, NODE_ID),
+            quotas=quotas,
             random=Random(5),
         )
         self.dispatcher = Dispatcher(self.context)

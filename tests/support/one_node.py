@@ -40,6 +40,7 @@ from headrace.server.later import Later
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
+from headrace.server.quotas import Quotas
 from headrace.server.worker import Worker
 
 R = TypeVar("R")
@@ -108,6 +109,15 @@ class Asker:
 
     listener = "PLAINTEXT"
 
+    def __init__(self) -> None:
+        self.mutes = 0
+
+    def mute(self) -> None:
+        self.mutes += 1
+
+    def unmute(self) -> None:
+        self.mutes -= 1
+
 
 class OneNode:
     def __init__(
@@ -127,6 +137,9 @@ class OneNode:
         self.logs = LogDirectory.open(self.fs, path, lambda _: LogConfig(), now_ms=NOW_MS)
         self.partitions = Partitions(NODE_ID, self.logs, flushes, self.clock, static)
         self.fetch_sessions = FetchSessions(slots=slots, random=Random(7))
+        self.asker = Asker()
+        self.quotas = Quotas(self.clock, now_ns=lambda: self.time_ns)
+        self.time_ns = 0  # on the loop, as quotas see it
         self.context = Context(
             node_id=NODE_ID,
             cluster_id="4L6g3nShT-eMCtK--X86sw",
@@ -135,9 +148,11 @@ class OneNode:
             partitions=self.partitions,
             fetch_sessions=self.fetch_sessions,
             producer_ids=ProducerIds(cast("Any", self.controller), NODE_ID),
+            quotas=self.quotas,
         )
         self.dispatcher = Dispatcher(self.context)
         self.controller.subscribe(self.partitions.apply)
+        self.controller.subscribe(self.quotas.apply)
         self._uuids = Random(3)
         levels = default_levels(30)
         self.controller.write(*(FeatureLevelRecord(name, level) for name, level in levels.items() if level))
@@ -206,7 +221,7 @@ class OneNode:
         header = write_request_header(RequestHeader(found.key, version, 77, client_id))
         frame = bytearray(b"".join([header, *messages.encode_request[version](request)]))
         answer = Answer(found.key, version)
-        reply = self.dispatcher.serve(cast("Connection", Asker()), frame, memoryview(frame), 0, len(frame))
+        reply = self.dispatcher.serve(cast("Connection", self.asker), frame, memoryview(frame), 0, len(frame))
         if isinstance(reply, Later):
             answer.later = reply
             reply.then(answer.take)

@@ -43,6 +43,8 @@ from headrace.server.metadata_log import DIRECTORY as METADATA_DIRECTORY
 from headrace.server.metadata_log import MetadataLog
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
+from headrace.server.quotas import Quotas
+from headrace.server.quotas_rates import Windows
 from headrace.server.settings import Settings
 from headrace.server.worker import Worker
 
@@ -109,6 +111,7 @@ class Broker:
         )
         self._flushes = GroupCommit(self._worker)
         self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static)
+        self._quotas = Quotas(self._clock, self._windows("quota"), self._windows("controller.quota"))
         context = Context(
             node_id=settings.node_id,
             cluster_id=self.cluster_id,
@@ -120,12 +123,20 @@ class Broker:
                 max_response_bytes=settings.number("fetch.max.bytes"),
             ),
             producer_ids=ProducerIds(self.controller, settings.node_id),
+            quotas=self._quotas,
         )
         maintenance = MaintenanceSettings.from_broker(settings.values)
         self._maintenance = Maintenance(
             self.partitions, fs, self.logs, self._worker, self._flushes, self._clock, maintenance
         )
-        self._listeners = Listeners(loop, Dispatcher(context).serve, settings.limits)
+        self.dispatcher = Dispatcher(context)
+        self._listeners = Listeners(
+            loop,
+            self.dispatcher.serve,
+            settings.limits,
+            clock=self._clock,
+            throttle_ms=self._quotas.connection_throttle_ms,
+        )
         self.listeners: tuple[Listener, ...] = ()  # as clients are told, once they are bound
 
     def _own(self, path: str) -> MetaProperties:
@@ -182,6 +193,10 @@ class Broker:
             delete_topic_enable=bool(settings.values["delete.topic.enable"]),
         )
 
+    def _windows(self, kind: str) -> Windows:
+        number = self.settings.number
+        return Windows(number(f"{kind}.window.num"), number(f"{kind}.window.size.seconds") * 1000)
+
     # Starting
 
     def start(self) -> Later[None]:
@@ -191,6 +206,7 @@ class Broker:
             listener if listener.host else listener._replace(host=_own_host()) for listener in self.settings.told(bound)
         )
         self.controller.subscribe(self.partitions.apply)
+        self.controller.subscribe(self._quotas.apply)
         ready: Later[None] = Later()
         self.controller.start().then(lambda _: self._register(ready))
         return ready
@@ -199,6 +215,7 @@ class Broker:
         # What the log said before this start has been committed without anybody listening.
         self.partitions.apply(EMPTY_IMAGE, self.controller.image)
         self.partitions.delete_strays()
+        self._quotas.apply(EMPTY_IMAGE, self.controller.image)
         request = BrokerRegistrationRequest(
             broker_id=self.settings.node_id,
             cluster_id=self.cluster_id,

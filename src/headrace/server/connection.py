@@ -11,7 +11,7 @@ that all connections share. So whatever lets a blocked connection go on asks the
 What bounds a connection:
 * `max_in_flight` replies may be outstanding, and about `MAX_UNSENT_BYTES` of ready ones unsent. Beyond either, nothing
   more is read: a client that sends and never reads fills its own socket, not our memory.
-* `mute` stops reading for a while; a quota uses it.
+* `mute` stops reading until `unmute`; a quota uses it.
 
 Parts that are slices of log files are sent by `sendfile` when they are large, and read when they are small: a system
 call costs more than copying a few kilobytes. A slice holds its file open until it is sent.
@@ -158,13 +158,12 @@ class Connection:
         if not self._is_reading and not self._is_blocked and not self.is_closed:
             self._loop.call_soon(self._go_on)
 
-    def mute(self, seconds: float) -> None:
-        """Serve no more requests for a while; replies still go out."""
+    def mute(self) -> None:
+        """Serve no more requests until `unmute` was called as often; replies still go out."""
         self._mutes += 1
         self._go_on()
-        self._loop.call_later(seconds, self._unmute)
 
-    def _unmute(self) -> None:
+    def unmute(self) -> None:
         self._mutes -= 1
         self._go_on()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random, SystemRandom
 from typing import TYPE_CHECKING
 
+from headrace.cluster.decision import MutationQuota, no_quota
 from headrace.cluster.image import Image
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.server.clock import Clock
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.server.fetch_sessions import FetchSessions
     from headrace.server.partitions import Partitions
     from headrace.server.producer_ids import ProducerIds
+    from headrace.server.quotas import Meter, Quotas
 
 
 @dataclass(slots=True)
@@ -31,6 +33,7 @@ class Context:
     partitions: "Partitions"  # the partitions that this broker has a replica of
     fetch_sessions: "FetchSessions"  # what consumers read, and how much of it at once
     producer_ids: "ProducerIds"  # for idempotent producers
+    quotas: "Quotas"  # who is too fast
     telemetry: Telemetry = field(default_factory=Telemetry)  # what clients are asked to tell of themselves
     random: Random = field(default_factory=SystemRandom)  # placement, and the ids of new topics
 
@@ -38,13 +41,16 @@ class Context:
 class RequestContext:
     """One request: who asks, in which version, and the image that holds for all of its answer."""
 
-    __slots__ = ("broker", "connection", "header", "image")
+    __slots__ = ("broker", "connection", "header", "image", "meter")
 
-    def __init__(self, broker: Context, connection: Connection, header: RequestHeader) -> None:
+    def __init__(
+        self, broker: Context, connection: Connection, header: RequestHeader, meter: "Meter | None" = None
+    ) -> None:
         self.broker = broker
         self.connection = connection
         self.header = header
         self.image: Image = broker.controller.image
+        self.meter = meter  # None: no quota holds for this client
 
     @property
     def version(self) -> int:
@@ -56,3 +62,8 @@ class RequestContext:
 
     def now_ms(self) -> int:
         return self.broker.clock.now_ms()
+
+    def mutation_quota(self, *, is_strict: bool) -> MutationQuota:
+        """Whether partitions may be created and deleted for this client; it waits afterwards unless `is_strict`."""
+        quota = None if self.meter is None else self.meter.mutation_quota(is_strict=is_strict)
+        return quota or no_quota

@@ -5,9 +5,10 @@ closed. The one exception is ApiVersions, by which a client finds out what may b
 answered in version 0 with what this broker speaks, so that the client can step down (KIP-511).
 """
 
+from collections.abc import Callable
 from importlib import import_module
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from headrace.protocol.apis import load
 from headrace.protocol.errors import ProtocolError, TrailingBytesError
@@ -20,6 +21,11 @@ from headrace.server.later import Later
 
 _FRAME_HEAD: Final = (Struct(">ii"), Struct(">iix"))  # size, correlation id, and no tags, by header version
 _HEADER_BYTES: Final = (4, 5)
+_PRODUCE_KEY: Final = 0
+
+
+Handle: TypeAlias = Callable[[Any, RequestContext], Any]  # what a module of handlers/ has
+Around: TypeAlias = Callable[[int, Handle], Handle]  # what becomes of the handler of an API
 
 
 class _Route(NamedTuple):
@@ -27,18 +33,24 @@ class _Route(NamedTuple):
 
     decode: Any
     encode: Any
-    handle: Any
+    handle: Handle
     header_version: int
 
 
 class Dispatcher:
     """Serves the frames of every connection of a broker."""
 
-    __slots__ = ("_context", "_routes")
+    __slots__ = ("_around", "_context", "_routes")
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._routes: dict[tuple[int, int], _Route] = {}
+        self._around: Around | None = None
+
+    def go_around(self, around: Around) -> None:
+        """From now on call what `around` makes of a handler. Faults come in here; without them it costs nothing."""
+        self._around = around
+        self._routes.clear()
 
     def serve(
         self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int
@@ -50,19 +62,29 @@ class Dispatcher:
         if route is None:
             if key == API_VERSIONS_KEY and version > SERVED[key].max_version:
                 return _step_down(correlation_id)
-            route = self._routes[key, version] = _load_route(key, version)
+            route = _load_route(key, version)
+            if self._around is not None:
+                route = route._replace(handle=self._around(key, route.handle))
+            self._routes[key, version] = route
+        quotas = self._context.quotas
+        meter = quotas.meter(connection, header[3]) if quotas.is_active else None
         try:
             request = route.decode(buffer, view, position, end)
         except TrailingBytesError as error:
             # Apache Kafka ignores what follows a request, and librdkafka lives on it: a null array of topics takes four
             # bytes where one is meant (#5049), so three remain; AlterUserScramCredentials ends with two tag sections.
             request = route.decode(buffer, view, position, error.position)
-        response = route.handle(request, RequestContext(self._context, connection, header))
+        response = route.handle(request, RequestContext(self._context, connection, header, meter))
+        if meter is not None:
+            response = meter.settle(response, produced_bytes=end - start if key == _PRODUCE_KEY else 0)
         if response is None:
             return None
         if isinstance(response, Later):
             return response.map(lambda value: _frame(correlation_id, route.header_version, route.encode(value)))
-        return _frame(correlation_id, route.header_version, route.encode(response))
+        reply = _frame(correlation_id, route.header_version, route.encode(response))
+        if meter is not None:
+            meter.end()
+        return reply
 
 
 def _step_down(correlation_id: int) -> Reply:

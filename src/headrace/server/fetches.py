@@ -4,6 +4,8 @@ The records of an answer are slices of log files: a look costs an index look-up 
 read before the connection sends it. A fetch never takes more than the client and the broker allow (`max_bytes`), but
 for the first batch, which is sent whatever its size, or a consumer could get stuck before it.
 
+A fetch that is too much for a quota is answered with nothing but how long to wait; whatever was found stays to be told.
+
 An answer tells about all partitions, or, within a session, only about those with news. Of the latter, those that got
 records go to the end of the row: where the limit leaves some out, they are the first the next time.
 """
@@ -12,6 +14,7 @@ from typing import Final
 
 from headrace.log.epochs import UNKNOWN_OFFSET
 from headrace.log.errors import OffsetOutOfRangeError
+from headrace.protocol.apis import load
 from headrace.protocol.compression import Codec
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import DEFAULT_EPOCH_END_OFFSET as NO_DIVERGENCE
@@ -43,6 +46,8 @@ _ZSTD_SINCE: Final = 10  # older clients cannot read it
 _REDIRECTED: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _NO_OFFSET: Final = -1
 _NO_REPLICA: Final = -1
+_FETCH_KEY: Final = 1
+_CORRELATION_ID_BYTES: Final = 4
 
 
 class Fetch:
@@ -53,6 +58,7 @@ class Fetch:
         "_is_follower",
         "_is_unusual",
         "_later",
+        "_max_bytes",
         "_parked",
         "_request",
         "_rows",
@@ -76,6 +82,9 @@ class Fetch:
         self._session = session  # None: tell about all partitions
         self._wants_session = wants_session
         self._committed = request.isolation_level == _READ_COMMITTED
+        self._max_bytes = min(request.max_bytes, ctx.broker.fetch_sessions.max_response_bytes)
+        if ctx.meter is not None:
+            self._max_bytes = min(self._max_bytes, ctx.meter.max_fetch_bytes)
         self._is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self._is_unusual = self._is_follower or ctx.version < _ZSTD_SINCE
         self._rows: list[tuple[Watched, PartitionData]] = []
@@ -131,7 +140,7 @@ class Fetch:
     def _look(self) -> int:
         """Look at what may have news. How many bytes are missing before an answer is due; 0 or less: none."""
         request, watch = self._request, self._watch
-        room = min(request.max_bytes, self._ctx.broker.fetch_sessions.max_response_bytes)
+        room = self._max_bytes
         size = 0
         has_errors = False
         rows = self._rows = []
@@ -151,8 +160,10 @@ class Fetch:
         self._has_errors = has_errors
         if has_errors:
             return 0
+        # More than there is room for can never come: then whatever is there is enough.
+        missing_bytes = (request.min_bytes if request.min_bytes <= room else 1) - size
         # Any append may end a transaction and so uncover much more than its own size.
-        return min(request.min_bytes - size, 1) if self._committed else request.min_bytes - size
+        return min(missing_bytes, 1) if self._committed else missing_bytes
 
     def _settle(self, watched: Watched) -> None:
         """There is nothing to tell about it until the partition says so."""
@@ -236,6 +247,8 @@ class Fetch:
     def _finish(self) -> FetchResponse:
         ctx, watch, rows = self._ctx, self._watch, self._rows
         session = self._session
+        if ctx.meter is not None and not self._is_follower and ctx.meter.withholds(self._size_bytes):
+            return self._withheld()
         if session is None and self._wants_session:
             session = ctx.broker.fetch_sessions.begin(
                 watch, has_ids=ctx.version >= 13, is_follower=self._is_follower, now_ms=ctx.now_ms()
@@ -246,6 +259,19 @@ class Fetch:
             self._remember(rows)
         session_id = NO_SESSION if session is None else session.session_id
         return FetchResponse(0, 0, session_id, _by_topic(rows), self._endpoints() if self._has_errors else ())
+
+    def _withheld(self) -> FetchResponse:
+        """Nothing, and no new session: the client asks again for the same."""
+        if self._session is None:
+            self._watch.close()
+            return FetchResponse()
+        return FetchResponse(session_id=self._session.session_id)
+
+    def _size_bytes(self) -> int:
+        """Of the answer, as Kafka counts it: body and correlation id."""
+        endpoints = self._endpoints() if self._has_errors else ()
+        response = FetchResponse(0, 0, NO_SESSION, _by_topic(self._rows), endpoints)
+        return _CORRELATION_ID_BYTES + sum(map(len, load(_FETCH_KEY).encode_response[self._ctx.version](response)))
 
     def _endpoints(self) -> list[NodeEndpoint]:
         """Where the leaders are that the rows name."""

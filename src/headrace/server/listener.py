@@ -1,7 +1,8 @@
 """Listening sockets: bind, accept, and know who is connected.
 
 Connections beyond the limits are closed at once, before anything is read: clients must not use up the descriptors that
-the log needs. Accepting stops at nothing else: an error of one accept is an error of one client.
+the log needs. Those that come too fast from one address are held for a moment and then closed, so that a client that
+tries again at once is slowed down. Accepting stops at nothing else: an error of one accept is an error of one client.
 """
 
 import asyncio
@@ -10,11 +11,12 @@ import errno
 import logging
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from headrace.cluster.listeners import Endpoint, Listener
 from headrace.protocol.frame import ReceiveBuffer
+from headrace.server.clock import Clock, LoopClock
 from headrace.server.connection import Connection, Serve
 
 _ACCEPTS_PER_TURN: Final = 64  # so that a storm of connections leaves room for requests
@@ -41,10 +43,22 @@ class ConnectionLimits(NamedTuple):
 class Listeners:
     """All listening sockets of a broker, and the connections that came through them."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, serve: Serve, limits: ConnectionLimits) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        serve: Serve,
+        limits: ConnectionLimits,
+        *,
+        clock: Clock | None = None,
+        throttle_ms: Callable[[str], int] = lambda _: 0,
+    ) -> None:
+        """`throttle_ms(address)` says how long somebody who connects must wait before he is sent away; 0: he may."""
         self._loop = loop
         self._serve = serve
         self._limits = limits
+        self._clock = clock or LoopClock(loop)
+        self._throttle_ms = throttle_ms
+        self._held: set[socket.socket] = set()  # to be closed soon
         self._receive_buffer = ReceiveBuffer()
         self._names: dict[socket.socket, str] = {}  # of the listeners, by their sockets
         self._addresses: Counter[str] = Counter()
@@ -82,10 +96,15 @@ class Listeners:
             self._loop.add_reader(listening.fileno(), self._accept, listening)
 
     def _welcome(self, sock: socket.socket, address: str, listener: str) -> None:
-        is_crowded = len(self.connections) >= self._limits.max_connections
+        is_crowded = len(self.connections) + len(self._held) >= self._limits.max_connections
         if is_crowded or self._addresses[address] >= self._limits.of_address(address):
             log.warning("connection from %s refused: %s are open, %s from there", address, *self._counts(address))
             sock.close()
+            return
+        throttle_ms = self._throttle_ms(address)
+        if throttle_ms:
+            self._held.add(sock)
+            self._clock.call_later(throttle_ms, lambda: self._send_away(sock))
             return
         sock.setblocking(False)
         with contextlib.suppress(OSError):  # it may be closed already; the first read will tell
@@ -106,6 +125,10 @@ class Listeners:
             return
         self.connections.add(connection)
         self._addresses[address] += 1
+
+    def _send_away(self, sock: socket.socket) -> None:
+        self._held.discard(sock)
+        sock.close()
 
     def _counts(self, address: str) -> tuple[int, int]:
         return len(self.connections), self._addresses[address]
@@ -128,6 +151,8 @@ class Listeners:
         self.stop_accepting()
         for connection in list(self.connections):
             connection.close("the broker stops")
+        for sock in list(self._held):
+            self._send_away(sock)
 
 
 def _bound_socket(listener: Listener) -> socket.socket:

@@ -12,6 +12,8 @@ import pytest
 from headrace.log.errors import LockedError
 from headrace.protocol.apis import API_BY_NAME, load
 from headrace.protocol.header import read_response_header, response_header_version, write_request_header
+from headrace.protocol.messages import alter_client_quotas as quotas
+from headrace.protocol.messages.api_versions import ApiVersionsRequest
 from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.messages.headers import RequestHeader
@@ -19,10 +21,11 @@ from headrace.protocol.messages.metadata import MetadataRequest
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.protocol.records import NewRecord, build_batch, iter_batches, read_records
 from headrace.server.broker import Broker, StartError
+from headrace.server.clock import Clock, MovableClock
 from headrace.server.later import Later
 from headrace.server.settings import SettingsError, load_settings
 
-NAMES = {"CreateTopics": 7, "Metadata": 12, "Produce": 9, "Fetch": 12, "ApiVersions": 4}
+NAMES = {"CreateTopics": 7, "Metadata": 12, "Produce": 9, "Fetch": 12, "ApiVersions": 4, "AlterClientQuotas": 1}
 
 
 async def settled(later: Later[Any]) -> Any:
@@ -32,13 +35,13 @@ async def settled(later: Later[Any]) -> Any:
 
 
 class Running:
-    def __init__(self, data: Path, **configs: str) -> None:
+    def __init__(self, data: Path, clock: Clock | None = None, **configs: str) -> None:
         self.failures: list[Exception] = []
         settings = load_settings(
             {"listeners": "PLAINTEXT://127.0.0.1:0"} | {name.replace("_", "."): text for name, text in configs.items()}
         )
         loop = asyncio.get_running_loop()
-        self.broker = Broker(settings, str(data), loop=loop, on_failure=self.failures.append)
+        self.broker = Broker(settings, str(data), loop=loop, clock=clock, on_failure=self.failures.append)
 
     async def start_unreached(self) -> "Running":
         await settled(self.broker.start())
@@ -58,11 +61,18 @@ class Running:
         assert not self.failures
 
     async def ask(self, name: str, request: Any) -> Any:
+        await self.send(name, request)
+        return await self.answer(name)
+
+    async def send(self, name: str, request: Any) -> None:
         api, version = API_BY_NAME[name], NAMES[name]
         body = b"".join(load(api.key).encode_request[version](request))
         frame = write_request_header(RequestHeader(api.key, version, 1, "test")) + body
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.client, struct.pack(">i", len(frame)) + frame)
+
+    async def answer(self, name: str) -> Any:
+        api, version = API_BY_NAME[name], NAMES[name]
         (size,) = struct.unpack(">i", await self.receive(4))
         reply = await self.receive(size)
         _, position = read_response_header(reply, 0, size, response_header_version(api.key, version))
@@ -83,9 +93,7 @@ class Running:
         assert [row.error_code for row in created.topics] == [0]
 
     async def produce(self, topic: str, *values: bytes) -> int:
-        batch = build_batch([NewRecord(1_700_000_000_000, None, value) for value in values])
-        rows = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(0, bytes(batch))])]
-        response = await self.ask("Produce", ProduceRequest(acks=-1, timeout_ms=5000, topic_data=rows))
+        response = await self.ask("Produce", _produce_request(topic, *values))
         row = response.responses[0].partition_responses[0]
         assert row.error_code == 0
         return int(row.base_offset)
@@ -95,6 +103,12 @@ class Running:
         response = await self.ask("Fetch", FetchRequest(max_wait_ms=0, min_bytes=0, topics=wanted))
         records = bytes(response.responses[0].partitions[0].records)
         return [row.value for position, _ in iter_batches(records) for row in read_records(records, position)]
+
+
+def _produce_request(topic: str, *values: bytes) -> ProduceRequest:
+    batch = build_batch([NewRecord(1_700_000_000_000, None, value) for value in values])
+    rows = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(0, bytes(batch))])]
+    return ProduceRequest(acks=-1, timeout_ms=5000, topic_data=rows)
 
 
 def test_a_topic_is_created_written_and_read(tmp_path: Path) -> None:
@@ -180,3 +194,33 @@ def test_metadata_names_this_broker_as_leader_and_controller(tmp_path: Path) -> 
         await running.stop()
 
     asyncio.run(story())
+
+
+def test_who_is_too_fast_is_not_listened_to_for_as_long_as_it_was_told(tmp_path: Path) -> None:
+    clock = MovableClock(1_700_000_000_000)
+
+    async def limit() -> None:
+        running = await Running(tmp_path, clock).start()
+        await running.create("orders")
+        entity = [quotas.EntityData("client-id", "test")]
+        entry = quotas.EntryData(entity, [quotas.OpData("producer_byte_rate", 50.0)])
+        response = await running.ask("AlterClientQuotas", quotas.AlterClientQuotasRequest([entry]))
+        assert response.entries[0].error_code == 0
+        await running.stop()
+
+    async def story() -> None:
+        running = await Running(tmp_path, clock).start()
+        response = await running.ask("Produce", _produce_request("orders", bytes(1000)))
+        throttle_ms = response.throttle_time_ms
+        assert throttle_ms > 10_000
+        await running.send("ApiVersions", ApiVersionsRequest("test", "1"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        with pytest.raises(BlockingIOError):
+            running.client.recv(1)
+        clock.move(throttle_ms)
+        assert (await running.answer("ApiVersions")).error_code == 0
+        await running.stop()
+
+    asyncio.run(limit())
+    asyncio.run(story())  # the quota was not forgotten

@@ -218,16 +218,51 @@ def test_what_waits_for_a_reply_is_told_when_the_client_goes() -> None:
     run(story)
 
 
-def test_a_muted_connection_serves_nothing_until_its_time_is_over() -> None:
+def test_a_muted_connection_serves_nothing_until_every_mute_is_undone() -> None:
     async def story(loop: asyncio.AbstractEventLoop) -> None:
         pair = Pair(loop, echo)
-        pair.connection.mute(0.02)
+        pair.connection.mute()
+        pair.connection.mute()
         await pair.send(framed(b"late"))
+        pair.connection.unmute()
         for _ in range(10):
             await asyncio.sleep(0)
         with pytest.raises(BlockingIOError):
             pair.client.recv(1)
+        pair.connection.unmute()
         assert await pair.receive(4) == b"late"
         pair.end()
+
+    run(story)
+
+
+def test_a_request_that_mutes_its_connection_holds_back_those_that_came_with_it() -> None:
+    served: list[bytes] = []
+
+    def serve(connection: Connection, buffer: bytearray, _: memoryview, start: int, end: int) -> Reply:
+        served.append(bytes(buffer[start:end]))
+        if served == [b"much"]:
+            connection.mute()
+        return [served[-1]]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"much") + framed(b"more"))
+        assert await pair.receive(4) == b"much"
+        assert served == [b"much"]
+        pair.connection.unmute()
+        assert await pair.receive(4) == b"more"
+        pair.end()
+
+    run(story)
+
+
+def test_a_connection_that_was_closed_while_muted_can_be_unmuted() -> None:
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, echo)
+        pair.connection.mute()
+        pair.end()
+        pair.connection.unmute()
+        assert pair.connection.close_reason == "the test is over"
 
     run(story)

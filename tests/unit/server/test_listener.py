@@ -1,12 +1,14 @@
 """Listening sockets, over real ones on loopback."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 
 import pytest
 
 from headrace.cluster.listeners import Endpoint, Listener
+from headrace.server.clock import MovableClock
 from headrace.server.connection import Connection, Reply
 from headrace.server.listener import ConnectionLimits, Listeners
 
@@ -118,5 +120,51 @@ def test_closing_ends_every_connection() -> None:
             assert not listeners.connections
         with pytest.raises(ConnectionRefusedError):
             connect(address)
+
+    asyncio.run(story())
+
+
+def test_who_connects_too_often_is_held_and_sent_away() -> None:
+    clock = MovableClock(0)
+    asked: list[str] = []
+
+    def throttle_ms(address: str) -> int:
+        asked.append(address)
+        return 400 if len(asked) > 1 else 0
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        listeners = Listeners(loop, echo, LIMITS, clock=clock, throttle_ms=throttle_ms)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address) as welcome, connect(address) as held, connect(address) as other:
+            await until(lambda: len(asked) == 3)
+            assert asked == ["127.0.0.1"] * 3
+            assert await ask(welcome, b"\0\0\0\x01x", 1) == b"x"
+            held.setblocking(False)
+            await loop.sock_sendall(held, b"\0\0\0\x01x")
+            clock.move(399)
+            with pytest.raises(BlockingIOError):
+                held.recv(1)
+            clock.move(1)
+            for client in (held, other):
+                with contextlib.suppress(ConnectionResetError):  # it had sent what nobody read
+                    assert await ask(client, b"", 1) == b""
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_those_who_are_held_count_as_connections_and_end_with_the_others() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        limits = LIMITS._replace(max_connections=2)
+        listeners = Listeners(loop, echo, limits, clock=MovableClock(0), throttle_ms=lambda _: 1000)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address) as first, connect(address) as second, connect(address) as refused:
+            assert await ask(refused, b"", 1) == b""  # at once
+            listeners.close()
+            assert [await ask(client, b"", 1) for client in (first, second)] == [b"", b""]
 
     asyncio.run(story())

@@ -50,8 +50,9 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse | 
     if not (missing and request.allow_auto_topic_creation and auto_creation.is_enabled(ctx.image, controller.settings)):
         return _Answer(request, ctx, ctx.image).response(names)
     wanted = auto_creation.creation_of(missing, ctx.image, controller.settings)
+    quota = ctx.mutation_quota(is_strict=True)
     created = controller.submit(
-        lambda image: create_topics(image, controller.settings, wanted, chance(ctx.broker.random))
+        lambda image: create_topics(image, controller.settings, wanted, chance(ctx.broker.random), quota=quota)
     )
     return created.map(lambda _: _Answer(request, ctx, controller.image).response(names))
 
