@@ -327,7 +327,7 @@ def test_nobody_listening_is_said_as_such() -> None:
 
 def test_a_name_that_does_not_exist_is_said_as_such() -> None:
     async def story() -> None:
-        with pytest.raises(ConnectionLostError, match="host 'no-such-host.invalid' .* is not known"):
+        with pytest.raises(ConnectionLostError, match=r"host 'no-such-host.invalid' .* is not known"):
             await connect(Address("no-such-host.invalid", 9092))
 
     run(story)

@@ -1,0 +1,144 @@
+"""The loop behind blocking calls: one per process, also after a fork, and Ctrl-C works."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from headrace.client import background
+
+
+async def where() -> tuple[str, int]:
+    return threading.current_thread().name, id(asyncio.get_running_loop())
+
+
+def test_all_calls_run_on_one_loop_on_a_thread_of_its_own() -> None:
+    name, loop = background.call(where())
+    assert name == background.NAME
+    assert background.call(where()) == (name, loop)
+    assert background.submit(where()).result(30) == (name, loop)
+
+
+def test_threads_that_call_at_the_same_time_get_the_same_loop() -> None:
+    loops: list[int] = []
+    threads = [threading.Thread(target=lambda: loops.append(background.call(where())[1])) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loops) == 16
+    assert len(set(loops)) == 1
+
+
+def test_what_is_raised_comes_through() -> None:
+    async def fail() -> None:
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        background.call(fail())
+
+
+def test_the_end_of_the_time_cancels_the_call() -> None:
+    cancelled = threading.Event()
+
+    async def forever() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    with pytest.raises(TimeoutError):
+        background.call(forever(), timeout=0.01)
+    assert cancelled.wait(30)
+
+
+def test_a_blocking_call_on_the_loop_itself_is_refused() -> None:
+    async def call_again() -> None:
+        assert background.is_on_loop()
+        background.call(where())
+
+    assert not background.is_on_loop()
+    with pytest.raises(RuntimeError, match=r"use headrace\.aio"):
+        background.call(call_again())
+
+
+def test_a_plain_function_runs_on_the_loop() -> None:
+    seen: list[str] = []
+    done = threading.Event()
+    background.run_soon(seen.append, "word")
+    background.run_soon(done.set)
+    assert done.wait(30)
+    assert seen == ["word"]
+
+
+SCRIPT = """
+import asyncio, os, sys
+from headrace.client import background
+
+async def where():
+    return id(asyncio.get_running_loop())
+
+{body}
+"""
+
+
+def script(body: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", SCRIPT.format(body=body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_forked_child_gets_a_loop_of_its_own() -> None:
+    process = script(
+        """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+parent = background.call(where())
+child = os.fork()
+if child == 0:
+    background.call(where())
+    os._exit(42)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+background.call(where())
+"""
+    )
+    out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("42\n", "", 0)
+
+
+def test_an_interrupt_ends_a_blocking_call() -> None:
+    process = script(
+        """
+async def forever():
+    print("waiting", flush=True)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        print("cancelled", flush=True)
+
+try:
+    background.call(forever())
+except KeyboardInterrupt:
+    background.call(where())
+    print("interrupted", flush=True)
+"""
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting\n"
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("cancelled\ninterrupted\n", "", 0)
+
+
+def test_a_process_ends_although_calls_are_under_way() -> None:
+    process = script("background.submit(asyncio.sleep(3600)); background.call(where())")
+    out, err = process.communicate(timeout=60)
+    assert (out, err, process.returncode) == ("", "", 0)
