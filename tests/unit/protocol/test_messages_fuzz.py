@@ -19,42 +19,12 @@ from tests.support import reference_codec
 from tests.support.codec_checks import BEHIND, check_costs, check_outcome, codecs, outcome
 from tests.support.message_values import DECISIONS, examples, values_from
 from tests.support.messages import Definition, all_messages
-
-HUGE = (
-    b"\xff\xff\xff\xff\x07",
-    b"\xff\xff\xff\xff\x0f",
-    b"\x7f\xff\xff\xff",
-    b"\xff\xff\xff\xff",
-    b"\x7f\xff",
-    b"\x80\x80\x80",
-)
+from tests.support.wire_fuzz import changed
 
 
 def valid_bytes(definition: Definition, version: int, source: random.Random) -> bytes:
     values = values_from(source.randbytes(DECISIONS), definition, version)
     return reference_codec.encode(definition.message, version, values)
-
-
-def changed(data: bytes, source: random.Random) -> bytes:
-    """The same bytes with one to three places wrong."""
-    wrong = bytearray(data)
-    for _ in range(source.randint(1, 3)):
-        place = source.randint(0, len(wrong))
-        match source.randrange(6):
-            case 0 if place < len(wrong):
-                wrong[place] = source.choice((0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, source.randrange(256)))
-            case 1:
-                wrong[place:place] = source.randbytes(source.randint(1, 4))
-            case 2:
-                del wrong[place : place + source.randint(1, 4)]
-            case 3:
-                del wrong[place:]
-            case 4:
-                huge = source.choice(HUGE)
-                wrong[place : place + len(huge)] = huge
-            case _:
-                wrong[place:place] = wrong[place : place + source.randint(1, 30)]
-    return bytes(wrong)
 
 
 def inputs(definition: Definition, version: int, source: random.Random, rounds: int) -> Iterator[bytes]:

@@ -1,0 +1,141 @@
+"""`headrace start` as a process of its own: to be fed, starved, killed and looked at from outside.
+
+What it logs goes to a file, so that a test can read it afterwards, and so that a full pipe never stops the broker. The
+data directory is the caller's, and outlives the process.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+START: Final = (sys.executable, "-c", "from headrace.cli import main; main()", "start")
+_READY: Final = "Headrace is ready at PLAINTEXT://127.0.0.1:"
+
+
+class BrokerProcess:
+    """Start, `kill` or `stop`, `start` again; what was running is killed at the end of the `with`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        configs: Mapping[str, str] | None = None,
+        before: Sequence[str] = (),
+        wait: bool = True,
+    ) -> None:
+        """`before` is a command that starts the broker, such as one that gives it a disk of its own."""
+        self.data = directory / "data"
+        self.log_path = directory / "broker.log"
+        self._configs = dict(configs or {})
+        self._before = before
+        self._process: subprocess.Popen[str] | None = None
+        self.port = 0
+        self.start(wait=wait)
+
+    def start(self, *, wait: bool = True) -> None:
+        """Start it; return when it says that it is ready. Without `wait`, call `wait_ready` or `kill`."""
+        assert self._process is None, "it is running"
+        sets = [argument for name, value in self._configs.items() for argument in ("--set", f"{name}={value}")]
+        command = [*self._before, *START, "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}", *sets]
+        with self.log_path.open("a") as log:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line.startswith(_READY), f"{line!r}; its log: {self.log_text()}"
+        self.port = int(line.removeprefix(_READY).split(",", maxsplit=1)[0])
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return "127.0.0.1", self.port
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """As a power cut does to the process: at any instruction, without a last word."""
+        self._end(signal.SIGKILL)
+
+    def stop(self, *, timeout: float = 60) -> int:
+        """As an operator does; its exit code."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        code = self._process.wait(timeout)
+        self._close()
+        return code
+
+    def wait_exit(self, *, timeout: float = 60) -> int:
+        """It is expected to end by itself; its exit code."""
+        assert self._process is not None
+        code = self._process.wait(timeout)
+        self._close()
+        return code
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait()
+            self._close()
+
+    def _close(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._process = None
+
+    # What it looks like from outside
+
+    def log_text(self) -> str:
+        return self.log_path.read_text()
+
+    def check_log(self) -> None:
+        """An exception that nobody expected is a bug, whatever else went well."""
+        text = self.log_text()
+        assert "Traceback" not in text, text[-8000:]
+
+    def memory_bytes(self) -> int:
+        """Resident now."""
+        return self._status("VmRSS")
+
+    def peak_memory_bytes(self) -> int:
+        """The most that was ever resident, since the start or `reset_peak`."""
+        return self._status("VmHWM")
+
+    def reset_peak(self) -> None:
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def _status(self, name: str) -> int:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError(f"the kernel does not tell {name}")
+
+    def count_descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end(signal.SIGKILL)
