@@ -4,11 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.cluster.config_types import InvalidConfigError, Value
+from headrace.cluster.config_types import ConfigTable, InvalidConfigError, Value
 from headrace.cluster.group_configs import GROUP_CONFIGS
 from headrace.cluster.image import ConfigKind, ConfigResource, Image
+from headrace.cluster.topic_configs import TOPIC_CONFIGS
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 _MS_PER_MINUTE: Final = 60_000
+_BATCH_BYTES: Final = 128  # the header of a batch, and of its one record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +21,7 @@ class GroupSettings:
 
     # All groups
     rebalance_protocols: tuple[str, ...]
+    max_message_bytes: int  # what a batch may have, unless the topic says otherwise
     # Classic groups
     initial_rebalance_delay_ms: int
     min_session_timeout_ms: int
@@ -39,6 +44,7 @@ class GroupSettings:
     def from_configs(values: Mapping[str, Value]) -> "GroupSettings":
         """From the values of all broker configs, as `cluster.config_resolution.broker_values` gives them."""
         return GroupSettings(
+            max_message_bytes=_number(values, "message.max.bytes"),
             rebalance_protocols=_texts(values, "group.coordinator.rebalance.protocols"),
             initial_rebalance_delay_ms=_number(values, "group.initial.rebalance.delay.ms"),
             min_session_timeout_ms=_number(values, "group.min.session.timeout.ms"),
@@ -56,6 +62,11 @@ class GroupSettings:
             offset_metadata_max_bytes=_number(values, "offset.metadata.max.bytes"),
         )
 
+    def max_record_bytes(self, image: Image) -> int:
+        """How large a record may be, with a little room for what is around it in a batch."""
+        overrides = image.config(ConfigResource(ConfigKind.TOPIC, OFFSETS_TOPIC))
+        return _override(TOPIC_CONFIGS, overrides, "max.message.bytes", self.max_message_bytes) - _BATCH_BYTES
+
     def of_group(self, image: Image, group_id: str) -> "GroupSettings":
         """What counts for one group: the same, except for what was set on it."""
         overrides = image.configs.get(ConfigResource(ConfigKind.GROUP, group_id))
@@ -64,13 +75,13 @@ class GroupSettings:
         return replace(
             self,
             consumer_heartbeat_interval_ms=_override(
-                overrides, "consumer.heartbeat.interval.ms", self.consumer_heartbeat_interval_ms
+                GROUP_CONFIGS, overrides, "consumer.heartbeat.interval.ms", self.consumer_heartbeat_interval_ms
             ),
             consumer_session_timeout_ms=_override(
-                overrides, "consumer.session.timeout.ms", self.consumer_session_timeout_ms
+                GROUP_CONFIGS, overrides, "consumer.session.timeout.ms", self.consumer_session_timeout_ms
             ),
             consumer_assignment_interval_ms=_override(
-                overrides, "consumer.assignment.interval.ms", self.consumer_assignment_interval_ms
+                GROUP_CONFIGS, overrides, "consumer.assignment.interval.ms", self.consumer_assignment_interval_ms
             ),
         )
 
@@ -87,13 +98,13 @@ def _texts(values: Mapping[str, Value], name: str) -> tuple[str, ...]:
     return value
 
 
-def _override(overrides: Mapping[str, str], name: str, default: int) -> int:
+def _override(table: ConfigTable, overrides: Mapping[str, str], name: str, default: int) -> int:
     """A value that this version cannot read was checked when it was set, by whoever knew it; the default counts."""
     text = overrides.get(name)
     if text is None:
         return default
     try:
-        value = GROUP_CONFIGS[name].parse(text)
+        value = table[name].parse(text)
     except InvalidConfigError:
         return default
     return value if isinstance(value, int) else default

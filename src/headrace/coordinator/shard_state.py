@@ -9,7 +9,8 @@ Both kinds of group answer the questions that offsets, listing and deletion ask,
     state_name                          as Kafka writes it: "Empty", "PreparingRebalance", "Assigning", ...
     is_empty                            it has no member
     is_subscribed(topic)                a member wants records of this topic, as far as the coordinator can tell
-    check_offset_commit(member_id, instance_id, generation, *, is_transactional, version) -> ErrorCode
+    check_offset_commit(member_id, instance_id, generation, *, is_transactional) -> ErrorCode
+                                        consumer groups also take `version` and `partitions`: (topic id, index) of each
     check_offset_fetch(member_id, member_epoch) -> ErrorCode
     check_offset_delete() -> ErrorCode
     check_delete() -> ErrorCode
