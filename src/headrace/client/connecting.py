@@ -7,13 +7,14 @@ second try always fits.
 
 import asyncio
 import errno
+import os
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import Any, Final
 
-from headrace import __version__
 from headrace.client.config import Address
 from headrace.client.connection import Connection
 from headrace.client.errors import (
@@ -34,6 +35,7 @@ from headrace.protocol.messages.api_versions import ApiVersionsRequest, ApiVersi
 from headrace.protocol.types import Buffer
 
 SOFTWARE_NAME: Final = "headrace"  # what the broker's metrics call this client (KIP-511)
+SOFTWARE_VERSION: Final[str] = sys.modules["headrace"].__version__  # the package is loaded, and stands above this layer
 
 _REFUSED: Final = (errno.ECONNREFUSED, errno.ENOENT)
 _read_code: Final = Struct(">h").unpack_from
@@ -109,7 +111,7 @@ async def _connect(
         except OSError as error:
             sock.close()
             is_refused = is_refused and error.errno in _REFUSED
-            failures.append(f"{place[0]}: {error.strerror or error}")
+            failures.append(f"{place[0]}: {os.strerror(error.errno) if error.errno else error}")
         except BaseException:
             sock.close()
             raise
@@ -163,7 +165,7 @@ async def _ask_versions(connection: Connection) -> BrokerVersions:
 
 
 async def _ask(connection: Connection, version: int) -> ApiVersionsResponse:
-    request = ApiVersionsRequest(SOFTWARE_NAME, __version__) if version >= 3 else ApiVersionsRequest()
+    request = ApiVersionsRequest(SOFTWARE_NAME, SOFTWARE_VERSION) if version >= 3 else ApiVersionsRequest()
     parts = api_versions.encode_request[version](request)
     try:
         response: ApiVersionsResponse = await connection.send_encoded(
