@@ -134,7 +134,8 @@ def test_a_fetch_that_is_too_much_is_answered_with_nothing_and_works_after_the_w
     assert (list(second.responses), second.error_code) == ([], 0)
     assert second.throttle_time_ms > 0
     assert node.asker.mutes == 1
-    # What was withheld was not counted. So when the first answer is forgotten, the second fits.
+    # What was withheld was not counted, so a small answer fits.
+    assert node.ask("Fetch", 11, fetch_request(offset=3), client_id="app").throttle_time_ms == 0
     node.clock.move(11_000)
     assert node.asker.mutes == 0
     third = node.ask("Fetch", 11, fetch_request(offset=1, max_bytes=1100), client_id="app")
@@ -189,6 +190,23 @@ def test_a_fetch_that_waited_is_counted_when_it_is_answered() -> None:
     assert response.throttle_time_ms > 0
     assert not response.responses
     assert node.asker.mutes == 1
+    assert not node.partition("orders").watchers
+
+
+def test_fetches_of_followers_are_not_counted() -> None:
+    node = node_with_orders()
+    node.ask("Produce", 9, produce_request())
+    node.controller.write(quota(APP, "consumer_byte_rate", 1))
+    response = node.ask("Fetch", 11, fetch_request(replica_id=2), client_id="app")
+    assert response.throttle_time_ms == 0
+    assert len(response.responses) == 1
+
+
+def test_of_several_quotas_the_one_that_is_exceeded_most_is_told() -> None:
+    node = node_with_orders()
+    Busy(node, 1000)
+    node.controller.write(quota(APP, "producer_byte_rate", 50), quota(APP, "request_percentage", 1))
+    assert node.ask("Produce", 9, produce_request(), client_id="app").throttle_time_ms > 10_000
 
 
 # The time of requests
@@ -228,6 +246,16 @@ def test_encoding_the_answer_is_counted_after_it() -> None:
 
     assert throttle_ms() == 0  # 5 %, and 10 % when it is encoded
     assert throttle_ms() > 0
+    node.clock.move(12_000)
+    node.controller.write(quota(APP, "request_percentage", 16))
+    assert [throttle_ms() for _ in range(3)] == [0, 0, 1000]  # 5, 15 and 25 %
+
+
+def test_the_time_of_a_fetch_is_counted_once() -> None:
+    node = node_with_orders()
+    Busy(node, 500)
+    node.controller.write(quota(APP, "request_percentage", 7))
+    assert node.ask("Fetch", 11, fetch_request(), client_id="app").throttle_time_ms == 0
 
 
 def test_waiting_costs_nothing() -> None:
@@ -275,6 +303,15 @@ def test_the_topics_that_come_when_the_bucket_is_empty_are_refused_by_newer_vers
     node.clock.move(4000)
     assert node.client.mutes == 0
     assert node.ask("CreateTopics", 7, create("d"), client_id="app").topics[0].error_code == 0
+
+
+def test_what_the_commit_took_is_not_waited_for_again() -> None:
+    node = limited()
+    answer = node.send("CreateTopics", 6, create("a", "b", "c", "d"), client_id="app")
+    node.clock.move(300)
+    while not answer.is_there:
+        node.worker.step()
+    assert answer.response.throttle_time_ms == 3700
 
 
 def test_older_versions_are_granted_everything_and_wait() -> None:
@@ -336,12 +373,13 @@ def test_rates_of_clients_that_went_away_are_forgotten(monkeypatch: pytest.Monke
     monkeypatch.setattr(quotas_module, "MAX_CLIENTS", 4)
     node = node_with_orders()
     node.controller.write(quota((("client-id", None),), "producer_byte_rate", 100))
-    names = ["a", "b", "c", "d", "e", "f"]
-    for name in names:
+    for name in ("a", "b", "c", "d", "e", "f", "d", "g"):
         node.ask("Produce", 9, produce_request(), client_id=name)
     assert len(node.quotas._rates) == 3
     assert len(node.quotas._clients) <= 4
-    assert node.ask("Produce", 9, produce_request(1), client_id="f").throttle_time_ms > 0  # the newest are remembered
+    # Remembered are those who came last: f, d and g.
+    assert node.ask("Produce", 9, produce_request(1), client_id="d").throttle_time_ms > 0
+    assert node.ask("Produce", 9, produce_request(1), client_id="e").throttle_time_ms == 0
     node.clock.move(3_600_000)
     node.ask("Produce", 9, produce_request(1), client_id="new")
     assert len(node.quotas._rates) == 1
@@ -357,8 +395,18 @@ def test_connections_are_counted_by_address_and_those_sent_away_do_not_count() -
     ]
     quotas.apply(EMPTY_IMAGE, EMPTY_IMAGE.apply(per_ip))
     assert not quotas.is_active  # for clients that are connected
-    assert [quotas.connection_throttle_ms("::ffff:10.0.0.7") for _ in range(21)] == [0] * 20 + [500]
+    assert [quotas.connection_throttle_ms("::ffff:10.0.0.7") for _ in range(22)] == [0] * 20 + [500, 500]
     assert [quotas.connection_throttle_ms("10.0.0.8") for _ in range(11)] == [0] * 10 + [1000]
     assert quotas.connection_throttle_ms("10.0.0.8") == 1000
     clock.move(11_000)
     assert quotas.connection_throttle_ms("10.0.0.8") == 0
+
+
+def test_nobody_is_held_longer_than_a_window() -> None:
+    clock = MovableClock(NOW_MS)
+    quotas = Quotas(clock)
+    for rate in (10, 1):  # what was allowed before is far too much now
+        image = EMPTY_IMAGE.apply([quota((("ip", None),), "connection_creation_rate", rate)])
+        quotas.apply(EMPTY_IMAGE, image)
+        found = [quotas.connection_throttle_ms("10.0.0.8") for _ in range(50)]
+    assert found == [1000] * 50
