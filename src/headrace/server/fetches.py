@@ -152,7 +152,9 @@ class Fetch:
             if row[1] or row[5] is not NO_DIVERGENCE:
                 has_errors = True
             elif is_incremental and not records and not _has_news(watched, row):
-                self._settle(watched)
+                # What only did not fit into this answer stays ready for the next.
+                if watched.fetch_offset >= (row.last_stable_offset if self._committed else row.high_watermark):
+                    self._settle(watched)
                 continue
             rows.append((watched, row))
             if size >= room and is_incremental:

@@ -173,6 +173,16 @@ def test_what_the_limit_leaves_out_comes_first_the_next_time(node: OneNode, cons
     assert sorted(seen[:3]) == sorted(seen[3:]) == [0, 1, 2]
 
 
+def test_a_batch_that_did_not_fit_into_the_room_that_was_left_comes_later(node: OneNode, consumer: Consumer) -> None:
+    for index in range(3):
+        append(node, index)
+    room = BATCH_BYTES + 10
+    assert consumer.poll((0, 0), (1, 0), (2, 0), max_bytes=room) == {0: ONE, 1: NOTHING, 2: NOTHING}
+    assert consumer.poll((0, 1), max_bytes=room) == {1: ONE}
+    assert consumer.poll((1, 1), max_bytes=room) == {2: ONE}
+    assert consumer.poll((2, 1), max_bytes=room) == {}
+
+
 class TestEpochs:
     def code(self, answer: Answer) -> ErrorCode:
         assert answer.response.session_id == 0
