@@ -191,10 +191,11 @@ class RealFileSystem:
     """The operating system's."""
 
     __slots__ = ()
+    file_type: type[RealFile] = RealFile
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> RealFile:
         flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_APPEND
-        return RealFile(path, os.open(path, flags | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o644))
+        return self.file_type(path, os.open(path, flags | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o644))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

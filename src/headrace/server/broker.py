@@ -273,11 +273,14 @@ class Broker:
         """Leave the cluster; resolved when `close` may follow."""
         left: Later[None] = Later()
         self._listeners.stop_accepting()
+        self._cancel_timers()
+        self._leave(left)
+        return left
+
+    def _cancel_timers(self) -> None:
         if self._heartbeats is not None:
             self._heartbeats.cancel()
         self._maintenance.stop()
-        self._leave(left)
-        return left
 
     def _leave(self, left: Later[None]) -> None:
         def heard(response: BrokerHeartbeatResponse) -> None:
@@ -295,6 +298,19 @@ class Broker:
         self._flushes.close()
         self._metadata_log.log.close()
         self.logs.close(broker_epoch=self._broker_epoch)
+
+    def kill(self) -> None:
+        """End as if the process had died: what is written is there, nothing else is, and the next start recovers."""
+        self._cancel_timers()
+        self._listeners.close()
+        self._worker.abandon()
+        self._flushes.close()
+        self._metadata_log.log.segments.close()
+        self.logs.abandon()
+
+    def idle(self) -> Later[None]:
+        """Resolved when the worker has done all that it was given, and all that this led to."""
+        return self._worker.idle()
 
 
 def _own_host() -> str:

@@ -64,6 +64,21 @@ class MovableClock:
             call.run()
         self._now_ms = end
 
+    @property
+    def next_ms(self) -> float | None:
+        """When the next call is due. It may be one that is cancelled."""
+        return self._calls[0][0] if self._calls else None
+
+    def leap(self, to_ms: int) -> None:
+        """Like `move`, but what a call asks for waits for the next leap: what repeats happens once, however far."""
+        due = []
+        while self._calls and self._calls[0][0] <= to_ms:
+            due.append(heapq.heappop(self._calls))
+        for due_ms, _, call in due:
+            self._now_ms = max(self._now_ms, int(due_ms))
+            call.run()
+        self._now_ms = to_ms
+
 
 class _Call:
     __slots__ = ("_callback",)

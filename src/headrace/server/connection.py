@@ -258,6 +258,11 @@ class Connection:
 
     # Closing
 
+    def hang_up(self, reason: str) -> None:
+        """Send what is ready, as far as the socket takes it, and close."""
+        self._send()
+        self.close(reason)
+
     def close(self, reason: str) -> None:
         """Now. Replies that are not sent are lost; what waits for one is told so."""
         if self.is_closed:

@@ -66,7 +66,7 @@ class Listeners:
 
     def bind(self, listener: Listener) -> Endpoint:
         """Bind a listener without accepting yet. Its address, with the port that the system chose for port 0."""
-        sock = _bound_socket(listener)
+        sock = bound_socket(listener)
         self._names[sock] = listener.name
         return Endpoint(*sock.getsockname()[:2])
 
@@ -155,7 +155,7 @@ class Listeners:
             self._send_away(sock)
 
 
-def _bound_socket(listener: Listener) -> socket.socket:
+def bound_socket(listener: Listener) -> socket.socket:
     """Raises OSError that says what to do."""
     family = socket.AF_INET6 if ":" in listener.host or not listener.host else socket.AF_INET
     if family == socket.AF_INET6 and not socket.has_dualstack_ipv6() and not listener.host:

@@ -6,9 +6,11 @@ their turn, so that an acknowledgement that waits for a sync does not wait for a
 
 `submit` never refuses, since what it is given must happen; what can grow without end asks `has_room` before. Closing
 runs what is queued, ends a long chore at its next pause, and tells the loop about all of it before it returns.
+Abandoning is for crashes that are made: what is queued never happens.
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import deque
@@ -16,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from headrace.log.chores import Chore
+from headrace.server.later import Later
 
 ROOM: Final = 100  # chores that may wait before background work holds back: some tens of milliseconds of syncs
 
@@ -25,7 +28,7 @@ class ClosingError(Exception):
 
 
 class Worker:
-    __slots__ = ("_is_closing", "_is_told", "_loop", "_outcomes", "_queue", "_thread")
+    __slots__ = ("_idle", "_is_closing", "_is_told", "_loop", "_outcomes", "_queue", "_thread", "_under_way")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -33,6 +36,8 @@ class Worker:
         self._outcomes: deque[tuple[Chore, BaseException | None]] = deque()
         self._is_told = False  # the loop will call `_deliver`
         self._is_closing = False
+        self._under_way = 0  # chores whose end the loop has not heard of
+        self._idle: list[Later[None]] = []
         self._thread = threading.Thread(target=self._work, name="headrace-worker", daemon=True)
         self._thread.start()
 
@@ -47,7 +52,17 @@ class Worker:
     def submit(self, chore: Chore) -> None:
         """Run it in the thread; afterwards `done` or `failed` is called on the loop, in the order of their ends."""
         assert not self._is_closing, "a chore for a worker that is closed"
+        self._under_way += 1
         self._queue.put(chore)
+
+    def idle(self) -> Later[None]:
+        """Resolved when all that was submitted has ended, and all that this led to."""
+        later: Later[None] = Later()
+        if self._under_way:
+            self._idle.append(later)
+        else:
+            later.resolve(None)
+        return later
 
     def close(self) -> None:
         """Run what is queued, and wait for it. From the loop's thread."""
@@ -56,6 +71,16 @@ class Worker:
             self._queue.put(None)
         self._thread.join()
         self._deliver()
+
+    def abandon(self) -> None:
+        """End with the chore that runs now; nobody hears of it. From the loop's thread."""
+        self._is_closing = True
+        with contextlib.suppress(Empty):
+            while True:
+                self._queue.get_nowait()
+        self._queue.put(None)
+        self._thread.join()
+        self._outcomes.clear()
 
     # In the thread
 
@@ -101,9 +126,14 @@ class Worker:
         self._is_told = False
         while self._outcomes:
             chore, error = self._outcomes.popleft()
+            self._under_way -= 1
             if error is None:
                 chore.done()
             elif isinstance(error, OSError):
                 chore.failed(error)
             else:
                 raise error  # a bug, and no outcome of the disk: for the loop's exception handler
+        if not self._under_way:
+            idle, self._idle = self._idle, []
+            for later in idle:
+                later.resolve(None)

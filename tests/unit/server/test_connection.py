@@ -266,3 +266,21 @@ def test_a_connection_that_was_closed_while_muted_can_be_unmuted() -> None:
         assert pair.connection.close_reason == "the test is over"
 
     run(story)
+
+
+def test_hanging_up_sends_what_is_ready_first() -> None:
+    def serve(connection: Connection, buffer: bytearray, _: memoryview, start: int, end: int) -> Reply | None:
+        if buffer[start:end] != b"bye":
+            return [bytes(buffer[start:end])]
+        connection.hang_up("the test wants it")
+        return None
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"one") + framed(b"two") + framed(b"bye") + framed(b"three"))
+        assert await pair.receive(100) == b"onetwo"
+        assert pair.closed == [pair.connection]
+        assert pair.connection.close_reason == "the test wants it"
+        pair.end()
+
+    run(story)

@@ -179,3 +179,42 @@ def test_nothing_can_be_submitted_after_closing() -> None:
             worker.submit(Task([], "late"))
 
     asyncio.run(scenario())
+
+
+def test_it_is_idle_when_all_that_was_submitted_has_led_to_nothing_more() -> None:
+    async def scenario() -> None:
+        worker = Worker(asyncio.get_running_loop())
+        story: list[str] = []
+        worker.idle().then(lambda _: story.append("idle"))
+        first = Task(story, "first")
+        first.done = lambda: worker.submit(Task(story, "second"))  # type: ignore[method-assign]
+        worker.submit(first)
+        worker.idle().then(lambda _: story.append("idle again"))
+        await until(lambda: "idle again" in story)
+        assert story == ["idle", "first ran", "second ran", "second done", "idle again"]
+        worker.close()
+
+    asyncio.run(scenario())
+
+
+def test_abandoning_drops_what_is_queued_and_nobody_hears_of_what_runs() -> None:
+    async def scenario() -> None:
+        worker = Worker(asyncio.get_running_loop())
+        story: list[str] = []
+        is_running, may_end = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            is_running.set()
+            may_end.wait(10)
+
+        worker.submit(Task(story, "running", wait))
+        worker.submit(Task(story, "queued"))
+        is_running.wait(10)
+        end = threading.Timer(0.01, may_end.set)
+        end.start()
+        worker.abandon()
+        await asyncio.sleep(0)
+        assert story == ["running ran"]
+        end.join()
+
+    asyncio.run(scenario())
