@@ -1,0 +1,148 @@
+"""One run of a broker on a thread of its own, from a start to a stop or a crash; other threads ask it to do things."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from headrace.log.fs import FileSystem
+from headrace.server.broker import Broker, StartError
+from headrace.server.clock import LoopClock, MovableClock
+from headrace.server.faults import Faults
+from headrace.server.later import Later
+from headrace.server.settings import Settings
+from headrace.server.shared_clock import SharedClock
+
+START_SECONDS: Final = 60.0  # recovery of a large directory takes its time
+STOP_SECONDS: Final = 30.0
+CALL_SECONDS: Final = 30.0
+
+T = TypeVar("T")
+
+
+class BrokerThread:
+    """Begins to start at once; `ready` waits for it. `stop` or `kill` must follow."""
+
+    def __init__(
+        self, settings: Settings, path: str, *, fs: FileSystem, shared_clock: SharedClock | None, faults: Faults
+    ) -> None:
+        self._settings = settings
+        self._path = path
+        self._fs = fs
+        self._faults = faults
+        self._shared_clock = shared_clock
+        self._broker: Broker | None = None
+        self._loop = asyncio.new_event_loop()
+        self._clock = LoopClock(self._loop) if shared_clock is None else shared_clock.join(self._loop, self._idle)
+        self._failure: asyncio.Future[Exception] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._run, name="headrace-broker", daemon=True)
+        self._thread.start()
+        self.started: Future[Broker] = self._submit(self._start())
+
+    # From any thread
+
+    def ready(self) -> Broker:
+        """Wait until clients can connect. Raises StartError, LogError, OSError."""
+        return self.started.result(START_SECONDS)
+
+    def call(self, ask: Callable[[Broker], Later[T]]) -> T:
+        """What the broker answers, when it does."""
+
+        async def asked() -> T:
+            return await self._settled(ask(self.ready()))
+
+        self.ready()
+        return self._submit(asked()).result(CALL_SECONDS)
+
+    def stop(self) -> None:
+        """Cleanly, if it has started."""
+        try:
+            self.started.exception(START_SECONDS)
+            self._submit(self._stop()).result(STOP_SECONDS)
+        finally:
+            self._end()
+
+    def kill(self) -> None:
+        """As a crash does."""
+        try:
+            self.started.exception(START_SECONDS)
+            self._submit(self._kill()).result(STOP_SECONDS)
+        finally:
+            self._end()
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _end(self) -> None:
+        self._faults.detach()
+        if self._shared_clock is not None:
+            assert isinstance(self._clock, MovableClock)
+            self._shared_clock.leave(self._clock)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    # On the loop's thread
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    async def _start(self) -> Broker:
+        broker = Broker(
+            self._settings, self._path, loop=self._loop, clock=self._clock, fs=self._fs, on_failure=self._failed
+        )
+        self._broker = broker
+        self._faults.attach(broker.dispatcher, self._on_loop)
+        try:
+            await self._settled(broker.start())
+        except BaseException:
+            broker.kill()
+            self._broker = None
+            raise
+        return broker
+
+    async def _stop(self) -> None:
+        if self._broker is None:
+            return
+        if not self._failure.done():
+            await self._settled(self._broker.stop())
+        self._broker.close()
+
+    async def _kill(self) -> None:
+        if self._broker is not None:
+            self._broker.kill()
+
+    def _failed(self, error: Exception) -> None:
+        if not self._failure.done():
+            self._failure.set_result(error)
+
+    async def _settled(self, later: Later[T]) -> T:
+        """Wait for it, or for a failure, after which it never comes."""
+        answer: asyncio.Future[T] = self._loop.create_future()
+        later.then(answer.set_result)
+        either: list[asyncio.Future[Any]] = [answer, self._failure]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            error = self._failure.result()
+            raise StartError(f"the broker stops: {error}") from error
+        return answer.result()
+
+    def _idle(self) -> Later[None]:
+        if self._broker is not None:
+            return self._broker.idle()
+        nothing: Later[None] = Later()
+        nothing.resolve(None)
+        return nothing
+
+    def _on_loop(self, work: Callable[[], None]) -> None:
+        """For faults: run it on the loop, and wait for its end."""
+        if threading.current_thread() is self._thread:
+            work()
+            return
+
+        async def worked() -> None:
+            work()
+
+        self._submit(worked()).result(CALL_SECONDS)
