@@ -30,6 +30,7 @@ from headrace.server.clock import MovableClock
 from headrace.server.connection import Connection
 from headrace.server.context import Context
 from headrace.server.controller import Controller
+from headrace.server.coordinators import Coordinators
 from headrace.server.dispatch import Dispatcher
 from headrace.server.fetch_sessions import FetchSessions
 from headrace.server.group_commit import GroupCommit
@@ -38,6 +39,7 @@ from headrace.server.metadata_log import MetadataLog
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
+from headrace.server.settings import load_settings
 from headrace.server.worker import Worker
 from tests.support.one_node import NOW_MS, Answer, StepWorker
 
@@ -89,6 +91,8 @@ class AdminNode:
         self.controller.subscribe(self.partitions.apply)
         quotas = Quotas(self.clock)
         self.controller.subscribe(quotas.apply)
+        self.coordinators = Coordinators(load_settings(static or {}).values, self.partitions, self.clock, lambda: "id")
+        self.controller.subscribe(self.coordinators.image_changed)
         self.context = Context(
             node_id=NODE_ID,
             cluster_id=CLUSTER_ID,
@@ -97,6 +101,7 @@ class AdminNode:
             partitions=self.partitions,
             fetch_sessions=FetchSessions(slots=10, random=Random(7)),
             producer_ids=ProducerIds(self.controller, NODE_ID),
+            coordinators=self.coordinators,
             quotas=quotas,
             random=Random(5),
         )

@@ -6,6 +6,7 @@ no thread: it runs its chores when a test says so.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from random import Random
 from typing import Any, TypeVar, cast
 
@@ -33,6 +34,7 @@ from headrace.protocol.messages.metadata_records import (
 from headrace.server.clock import MovableClock
 from headrace.server.connection import Connection, Reply
 from headrace.server.context import Context
+from headrace.server.coordinators import Coordinators
 from headrace.server.dispatch import Dispatcher
 from headrace.server.fetch_sessions import FetchSessions
 from headrace.server.group_commit import GroupCommit
@@ -41,6 +43,7 @@ from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
+from headrace.server.settings import load_settings
 from headrace.server.worker import Worker
 
 R = TypeVar("R")
@@ -140,6 +143,10 @@ class OneNode:
         self.asker = Asker()
         self.quotas = Quotas(self.clock, now_ns=lambda: self.time_ns)
         self.time_ns = 0  # on the loop, as quotas see it
+        names = count(1)
+        self.coordinators = Coordinators(
+            load_settings(static or {}).values, self.partitions, self.clock, lambda: f"id{next(names)}"
+        )
         self.context = Context(
             node_id=NODE_ID,
             cluster_id="4L6g3nShT-eMCtK--X86sw",
@@ -148,10 +155,12 @@ class OneNode:
             partitions=self.partitions,
             fetch_sessions=self.fetch_sessions,
             producer_ids=ProducerIds(cast("Any", self.controller), NODE_ID),
+            coordinators=self.coordinators,
             quotas=self.quotas,
         )
         self.dispatcher = Dispatcher(self.context)
         self.controller.subscribe(self.partitions.apply)
+        self.controller.subscribe(self.coordinators.image_changed)
         self.controller.subscribe(self.quotas.apply)
         self._uuids = Random(3)
         levels = default_levels(30)

@@ -1,6 +1,5 @@
 """DescribeTransactions and ListTransactions."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headrace.coordinator.transaction_state import TransactionState, by_topic
@@ -36,7 +35,7 @@ def unknown_states(request: ListTransactionsRequest) -> list[str]:
 
 
 def list_transactions(
-    shard: "TransactionShard", request: ListTransactionsRequest, now_ms: int, is_wanted: Callable[[str], bool]
+    shard: "TransactionShard", request: ListTransactionsRequest, now_ms: int
 ) -> list[ListedTransaction]:
     """Those that pass every filter; a filter that is empty lets all pass."""
     states = frozenset(request.state_filters)
@@ -50,8 +49,6 @@ def list_transactions(
             continue
         # As in Kafka: one that never began passes.
         if request.duration_filter >= 0 and now_ms - current.started_ms <= request.duration_filter:
-            continue
-        if not is_wanted(transactional_id):
             continue
         found.append(ListedTransaction(transactional_id, current.producer_id, label))
     return found

@@ -6,7 +6,7 @@ Invariants: the epoch of a producer id never goes back; a transaction ends in ex
 decides; as long as it is prepared, nothing else happens to it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -157,8 +157,5 @@ class TransactionShard:
     def describe(self, transactional_id: str) -> DescribedTransaction:
         return transaction_listing.describe(self, transactional_id)
 
-    def list_transactions(
-        self, request: ListTransactionsRequest, now_ms: int, is_wanted: Callable[[str], bool]
-    ) -> list[ListedTransaction]:
-        """`is_wanted`: does a transactional id match the request's pattern?"""
-        return transaction_listing.list_transactions(self, request, now_ms, is_wanted)
+    def list_transactions(self, request: ListTransactionsRequest, now_ms: int) -> list[ListedTransaction]:
+        return transaction_listing.list_transactions(self, request, now_ms)

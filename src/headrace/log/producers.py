@@ -167,6 +167,11 @@ class ProducerStates:
         unreplicated = self._unreplicated[0][0]
         return unreplicated if undecided is None or unreplicated < undecided else undecided
 
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Is a transaction of this producer open, in this epoch?"""
+        state = self._states.get(producer_id)
+        return state is not None and state.epoch == epoch and state.transaction_first_offset != NO_OFFSET
+
     def check(self, header: RawHeader) -> CachedBatch | None:
         """May this batch of a client be appended? None: yes; a CachedBatch: it is a retry, stored there already.
 

@@ -33,6 +33,7 @@ from headrace.protocol.types import ZERO_UUID, uuid_to_text
 from headrace.server.clock import Clock, LoopClock, Timer
 from headrace.server.context import Context
 from headrace.server.controller import Controller
+from headrace.server.coordinators import Coordinators
 from headrace.server.dispatch import Dispatcher
 from headrace.server.fetch_sessions import FetchSessions
 from headrace.server.group_commit import GroupCommit
@@ -111,6 +112,9 @@ class Broker:
         )
         self._flushes = GroupCommit(self._worker)
         self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static)
+        self._coordinators = Coordinators(
+            settings.values, self.partitions, self._clock, lambda: uuid_to_text(self._new_id())
+        )
         self._quotas = Quotas(self._clock, self._windows("quota"), self._windows("controller.quota"))
         context = Context(
             node_id=settings.node_id,
@@ -123,6 +127,7 @@ class Broker:
                 max_response_bytes=settings.number("fetch.max.bytes"),
             ),
             producer_ids=ProducerIds(self.controller, settings.node_id),
+            coordinators=self._coordinators,
             quotas=self._quotas,
         )
         maintenance = MaintenanceSettings.from_broker(settings.values)
@@ -206,6 +211,7 @@ class Broker:
             listener if listener.host else listener._replace(host=_own_host()) for listener in self.settings.told(bound)
         )
         self.controller.subscribe(self.partitions.apply)
+        self.controller.subscribe(self._coordinators.image_changed)
         self.controller.subscribe(self._quotas.apply)
         ready: Later[None] = Later()
         self.controller.start().then(lambda _: self._register(ready))
@@ -259,6 +265,7 @@ class Broker:
     def _serve(self, ready: Later[None]) -> None:
         self._beat()
         self._maintenance.start()
+        self._coordinators.start(self.controller.image)
         self._listeners.start()
         ready.resolve(None)
 
@@ -281,6 +288,7 @@ class Broker:
         if self._heartbeats is not None:
             self._heartbeats.cancel()
         self._maintenance.stop()
+        self._coordinators.stop()
 
     def _leave(self, left: Later[None]) -> None:
         def heard(response: BrokerHeartbeatResponse) -> None:

@@ -13,6 +13,7 @@ from headrace.server.leader_hints import NodeHint
 
 # What a client may do, as bits by the numbers of Kafka's operations. Without an authorizer everybody may do everything.
 ALL_TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+ALL_GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 ALL_CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.cluster.decision import MutationQuota, no_quota
 from headrace.cluster.image import Image
+from headrace.coordinator.result import Client
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.server.clock import Clock
 from headrace.server.connection import Connection
@@ -16,6 +17,7 @@ from headrace.server.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from headrace.server.controller import Controller
+    from headrace.server.coordinators import Coordinators
     from headrace.server.fetch_sessions import FetchSessions
     from headrace.server.partitions import Partitions
     from headrace.server.producer_ids import ProducerIds
@@ -33,6 +35,7 @@ class Context:
     partitions: "Partitions"  # the partitions that this broker has a replica of
     fetch_sessions: "FetchSessions"  # what consumers read, and how much of it at once
     producer_ids: "ProducerIds"  # for idempotent producers
+    coordinators: "Coordinators"  # groups, offsets and transactions
     quotas: "Quotas"  # who is too fast
     telemetry: Telemetry = field(default_factory=Telemetry)  # what clients are asked to tell of themselves
     random: Random = field(default_factory=SystemRandom)  # placement, and the ids of new topics
@@ -59,6 +62,11 @@ class RequestContext:
     @property
     def client_id(self) -> str:
         return self.header.client_id or ""
+
+    @property
+    def client(self) -> Client:
+        """Who asks, as groups show it."""
+        return Client(self.client_id, f"/{self.connection.peer[0]}")
 
     def now_ms(self) -> int:
         return self.broker.clock.now_ms()

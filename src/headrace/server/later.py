@@ -5,7 +5,8 @@ Handlers are plain functions that run to their end on the loop thread; what they
 future would cost a turn of the loop for each answer and bind handlers to asyncio; this is one callback.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -27,6 +28,11 @@ class Later(Generic[T]):
     def is_settled(self) -> bool:
         """Resolved or abandoned: nothing more can happen to it."""
         return self._abandoned or bool(self._values)
+
+    @property
+    def value(self) -> T:
+        """The answer, which must be there."""
+        return self._values[0]
 
     def resolve(self, value: T) -> None:
         """The answer is there. Nothing happens if whoever asked has gone."""
@@ -64,3 +70,25 @@ class Later(Generic[T]):
         if self._on_abandon is not None:
             self._on_abandon()
             self._on_abandon = None
+
+
+def gather(laters: Sequence[Later[T]]) -> Later[list[T]]:
+    """All answers in their order, when the last one is there."""
+    together: Later[list[T]] = Later()
+    answers: dict[int, T] = {}
+
+    def take(place: int, value: T) -> None:
+        answers[place] = value
+        if len(answers) == len(laters):
+            together.resolve([answers[each] for each in range(len(laters))])
+
+    def abandon() -> None:
+        for later in laters:
+            later.abandon()
+
+    together.on_abandon(abandon)
+    if not laters:
+        together.resolve([])
+    for place, later in enumerate(laters):
+        later.then(partial(take, place))
+    return together

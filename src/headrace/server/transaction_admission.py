@@ -6,16 +6,18 @@ version 2 leave even the adding to the broker: their first batch adds the partit
 transaction, nobody is asked again.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headrace.coordinator.result import Producer
 from headrace.protocol.error_codes import ErrorCode
 from headrace.server.later import Later
+from headrace.server.partition import Partition
 
 if TYPE_CHECKING:
     from headrace.coordinator.transactions import TransactionShard
     from headrace.server.clock import Clock
     from headrace.server.coordinator_runtime import CoordinatorRuntime
+    from headrace.server.partitions import Partitions
 
 _TRANSACTION_VERSION: Final = 2
 # What passes by itself: older clients know this one as a reason to try again, and the others as the end.
@@ -29,43 +31,71 @@ _PASSING: Final = frozenset(
     }
 )
 
-Verdicts = dict[tuple[str, int], ErrorCode]
+Places: TypeAlias = frozenset[tuple[str, int]]
+Verdicts: TypeAlias = dict[tuple[str, int], ErrorCode]
 
 
 class TransactionAdmission:
-    __slots__ = ("_clock", "_transactions")
+    """Knows by the logs of the partitions which transactions were admitted before."""
 
-    def __init__(self, transactions: "CoordinatorRuntime[TransactionShard]", clock: "Clock") -> None:
+    __slots__ = ("_clock", "_partitions", "_transactions")
+
+    def __init__(
+        self, transactions: "CoordinatorRuntime[TransactionShard]", partitions: "Partitions", clock: "Clock"
+    ) -> None:
         self._transactions = transactions
+        self._partitions = partitions
         self._clock = clock
 
-    def add(self, transactional_id: str, producer: Producer, partitions: frozenset[tuple[str, int]]) -> Later[Verdicts]:
-        """Make them part of the producer's transaction."""
-        added: Later[ErrorCode] = self._transactions.submit(
+    def is_admitted(self, place: tuple[str, int], producer: Producer) -> bool:
+        """Is a transaction of this producer open in the partition?"""
+        partition = self._partitions.leader(*place)
+        return isinstance(partition, Partition) and partition.log.producers.has_open_transaction(*producer)
+
+    def admit(self, transactional_id: str, producer: Producer, places: Places, *, adds: bool) -> Later[Verdicts]:
+        """What to tell the client about each place that is not admitted yet; NONE: write."""
+        new = frozenset(place for place in places if not self.is_admitted(place, producer))
+        if not new:
+            nothing: Later[Verdicts] = Later()
+            nothing.resolve({})
+            return nothing
+        if adds:
+            added = self.add(transactional_id, producer, new, client_version=_TRANSACTION_VERSION)
+            return added.map(lambda code: dict.fromkeys(new, _told(code)))
+        verified = self.verify(transactional_id, producer, new)
+        return verified.map(lambda verdicts: {place: _told(code) for place, code in verdicts.items()})
+
+    def admit_one(
+        self, transactional_id: str, producer: Producer, place: tuple[str, int], *, adds: bool
+    ) -> Later[ErrorCode]:
+        admitted = self.admit(transactional_id, producer, frozenset({place}), adds=adds)
+        return admitted.map(lambda verdicts: verdicts.get(place, ErrorCode.NONE))
+
+    def add(
+        self, transactional_id: str, producer: Producer, places: Places, *, client_version: int
+    ) -> Later[ErrorCode]:
+        """Make them part of the producer's transaction; the code holds for all of them."""
+        return self._transactions.submit(
             transactional_id,
             lambda shard, ticket: shard.add_partitions(
                 transactional_id,
                 producer,
-                partitions,
+                places,
                 ticket=ticket,
-                client_version=_TRANSACTION_VERSION,
+                client_version=client_version,
                 now_ms=self._clock.now_ms(),
             ),
             _same,
             is_light=True,
         )
-        return added.map(lambda code: dict.fromkeys(partitions, _told(code)))
 
-    def verify(
-        self, transactional_id: str, producer: Producer, partitions: frozenset[tuple[str, int]]
-    ) -> Later[Verdicts]:
+    def verify(self, transactional_id: str, producer: Producer, places: Places) -> Later[Verdicts]:
         """Are they part of it?"""
-        verified: Later[Verdicts] = self._transactions.look(
+        return self._transactions.look(
             transactional_id,
-            lambda shard: shard.verify_partitions(transactional_id, producer, partitions),
-            lambda code: dict.fromkeys(partitions, code),
+            lambda shard: shard.verify_partitions(transactional_id, producer, places),
+            lambda code: dict.fromkeys(places, code),
         )
-        return verified.map(lambda verdicts: {place: _told(code) for place, code in verdicts.items()})
 
 
 def _same(code: ErrorCode) -> ErrorCode:
@@ -73,4 +103,7 @@ def _same(code: ErrorCode) -> ErrorCode:
 
 
 def _told(code: ErrorCode) -> ErrorCode:
+    """As those who write are used to hear it."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
     return _TRY_AGAIN if code in _PASSING else code

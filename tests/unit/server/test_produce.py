@@ -171,9 +171,9 @@ def test_a_gap_in_the_sequence_and_a_zombie_are_refused(node: OneNode) -> None:
     assert code(zombie) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_a_transactional_batch_without_a_transaction_is_refused(node: OneNode) -> None:
+def test_a_transactional_batch_without_a_transactional_id_is_refused(node: OneNode) -> None:
     row = produce(node, a_batch(producer=9, transactional=True))
-    assert code(row) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert code(row) is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert node.partition("t").log.log_end_offset == 0
 
 

@@ -63,6 +63,13 @@ SERVED: Final[Mapping[int, Served]] = MappingProxyType(
             _served("UnregisterBroker"),
             _served("GetTelemetrySubscriptions"),
             _served("PushTelemetry"),
+            _served("FindCoordinator"),
+            _served("AddPartitionsToTxn"),
+            _served("AddOffsetsToTxn"),
+            _served("EndTxn"),
+            _served("WriteTxnMarkers"),
+            _served("DescribeTransactions"),
+            _served("ListTransactions", 1),
             _served("ListConfigResources"),
             _served("DescribeTopicPartitions"),
         )

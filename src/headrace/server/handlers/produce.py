@@ -4,15 +4,16 @@ Behaviour   each partition on its own, in the order of the request; exactly one 
             acks=0: no answer, and an error closes the connection, since there is no other way to tell; acks=1: when it
             is written; acks=all: when the high watermark has passed it, or `timeout_ms` is over
             a retry of an idempotent producer is answered with the offsets that it got the first time
+            in a transaction, a partition's first batch is verified with the coordinator before it is written
 Versions    5 tells the log start offset; 7 allows zstd; 8 says why a batch was refused; 10 says where the leader is;
-            13 names topics by id
-Left out    transactional batches are answered INVALID_PRODUCER_ID_MAPPING, as for a transactional id nobody has begun
+            12 leaves it to the broker to add partitions to a transaction; 13 names topics by id
 """
 
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
+from headrace.coordinator.result import Producer
 from headrace.log.errors import InvalidRecordError, InvalidTimestampError
 from headrace.protocol.batch import CODEC_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_FLAG
 from headrace.protocol.compression import Codec
@@ -33,10 +34,13 @@ from headrace.server.later import Later
 from headrace.server.leader_hints import leader_of, nodes
 from headrace.server.log_errors import LOG_ERRORS, code_of
 from headrace.server.partition import Partition
+from headrace.server.transaction_admission import Verdicts
 from headrace.server.waiters import Acknowledgements
 
 _HEAD: Final = Struct(">8xi4xb4xh").unpack_from  # batch length, magic, attributes
+_WRITER: Final = Struct(">21xh20xqh").unpack_from  # attributes, producer id, producer epoch
 _NO_OFFSET: Final = -1
+_BROKER_ADDS_SINCE: Final = 12
 _TOPIC_IDS_SINCE: Final = 13
 _ZSTD_SINCE: Final = 7
 _REDIRECTS_SINCE: Final = 10
@@ -44,6 +48,74 @@ _ADMIN_CLIENT: Final = "__admin_client"  # Kafka lets its own tools write to int
 
 
 def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | Later[ProduceResponse] | None:
+    if request.transactional_id is not None:
+        return _in_transaction(request, request.transactional_id, ctx)
+    return _append(request, ctx, None)
+
+
+def _in_transaction(
+    request: ProduceRequest, transactional_id: str, ctx: RequestContext
+) -> ProduceResponse | Later[ProduceResponse] | None:
+    """Ask the coordinator about what is new to the transaction, then go on; nearly always at once."""
+    producers, places = _written_by(request, ctx)
+    if len(producers) != 1:
+        nobody = ErrorCode.INVALID_PRODUCER_ID_MAPPING if producers else ErrorCode.NONE
+        return _append(request, ctx, dict.fromkeys(places, nobody))
+    (producer,) = producers
+    admitted = ctx.broker.coordinators.admission.admit(
+        transactional_id, producer, places, adds=ctx.version >= _BROKER_ADDS_SINCE
+    )
+    if admitted.is_settled:
+        return _append(request, ctx, admitted.value)
+    kept = _copied(request)  # the frame's buffer is used again as soon as this returns
+    answered: Later[ProduceResponse] = Later()
+
+    def go_on(verdicts: Verdicts) -> None:
+        response = _append(kept, ctx, verdicts)
+        if isinstance(response, Later):
+            response.then(answered.resolve)
+        elif response is not None:
+            answered.resolve(response)
+
+    admitted.then(go_on)
+    return answered if request.acks else None
+
+
+def _written_by(request: ProduceRequest, ctx: RequestContext) -> tuple[frozenset[Producer], frozenset[tuple[str, int]]]:
+    """Who writes transactional batches, and where; what is no batch is left to whoever refuses it."""
+    producers = set()
+    places = set()
+    for name, topic_id, partition_data, _ in request.topic_data:
+        for index, records, _ in partition_data:
+            partition = ctx.broker.partitions.leader(topic_id if ctx.version >= _TOPIC_IDS_SINCE else name, index)
+            try:
+                attributes, producer_id, epoch = _WRITER(records or b"")
+            except struct_error:
+                continue
+            if isinstance(partition, Partition) and attributes & TRANSACTIONAL_FLAG:
+                producers.add(Producer(producer_id, epoch))
+                places.add((partition.topic, index))
+    return frozenset(producers), frozenset(places)
+
+
+def _copied(request: ProduceRequest) -> ProduceRequest:
+    return request._replace(
+        topic_data=[
+            topic._replace(
+                partition_data=[
+                    row._replace(records=None if row.records is None else memoryview(bytearray(row.records)))
+                    for row in topic.partition_data
+                ]
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _append(
+    request: ProduceRequest, ctx: RequestContext, verdicts: Verdicts | None
+) -> ProduceResponse | Later[ProduceResponse] | None:
+    """`verdicts`: what the coordinator says of partitions that are new to the transaction; None outside of one."""
     acks = request.acks
     version = ctx.version
     broker = ctx.broker
@@ -60,7 +132,7 @@ def handle(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | La
                 partition = find(topic, index)
                 if type(partition) is not Partition:
                     raise _RefusedError(partition)  # type: ignore[arg-type]
-                _check(partition, records, acks, version, ctx)
+                _check(partition, records, acks, version, ctx, verdicts)
                 result = partition.append(records, acks=acks, now_ms=now_ms)
             except (_RefusedError, *LOG_ERRORS) as error:
                 rows.append(_refusal(error, topic, index, ctx))
@@ -113,7 +185,14 @@ class _RefusedError(Exception):
         self.reason = reason
 
 
-def _check(partition: Partition, records: memoryview | None, acks: int, version: int, ctx: RequestContext) -> None:
+def _check(
+    partition: Partition,
+    records: memoryview | None,
+    acks: int,
+    version: int,
+    ctx: RequestContext,
+    verdicts: Verdicts | None,
+) -> None:
     """What is checked of a batch before the log sees it. Raises _RefusedError."""
     if not -1 <= acks <= 1:
         raise _RefusedError(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -128,7 +207,13 @@ def _check(partition: Partition, records: memoryview | None, acks: int, version:
     if attributes & CODEC_MASK == Codec.ZSTD and version < _ZSTD_SINCE:
         raise _RefusedError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {_ZSTD_SINCE} of Produce")
     if attributes & TRANSACTIONAL_FLAG:
-        raise _RefusedError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, "the transactional id has no transaction")
+        if verdicts is None:
+            raise _RefusedError(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a batch in a transaction, without a transactional id"
+            )
+        verdict = verdicts.get((partition.topic, partition.index), ErrorCode.NONE)
+        if verdict:
+            raise _RefusedError(verdict, f"the transaction's coordinator says {verdict.name}")
     if partition.is_internal and ctx.client_id != _ADMIN_CLIENT:
         raise _RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, "only the broker writes to this topic")
 

@@ -1,0 +1,83 @@
+"""The coordinators of this node, wired: groups with their offsets, and transactions with their markers.
+
+A transaction may contain offsets of groups. Its coordinator writes the marker into the partition of the group, and the
+shard of the group hears of it here: that is all that the two know of one another.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from headrace.cluster.config_types import Value
+from headrace.cluster.image import Image
+from headrace.coordinator.group_settings import GroupSettings
+from headrace.coordinator.groups import GroupShard
+from headrace.coordinator.result import Marking, Producer
+from headrace.coordinator.transactions import TransactionSettings, TransactionShard
+from headrace.protocol.apis import GROUP_RECORDS, TRANSACTION_RECORDS
+from headrace.server.clock import Clock
+from headrace.server.coordinator_runtime import CoordinatorRuntime
+from headrace.server.partitions import Partitions
+from headrace.server.transaction_admission import TransactionAdmission
+from headrace.server.transaction_markers import TransactionMarkers
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+
+
+class Coordinators:
+    def __init__(
+        self, values: Mapping[str, Value], partitions: Partitions, clock: Clock, new_id: Callable[[], str]
+    ) -> None:
+        """`values`: of all broker configs; `new_id`: a random text for the name of a member."""
+        group_settings = GroupSettings.from_configs(values)
+        transaction_settings = _transaction_settings(values)
+        self._clock = clock
+        self.groups: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            OFFSETS_TOPIC,
+            GROUP_RECORDS,
+            lambda image: GroupShard(group_settings, image, new_id),
+            partitions,
+            clock,
+        )
+        self.transactions: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            TRANSACTIONS_TOPIC,
+            TRANSACTION_RECORDS,
+            lambda _: TransactionShard(transaction_settings),
+            partitions,
+            clock,
+            self._mark,
+        )
+        self.markers = TransactionMarkers(partitions, clock, self._offsets_ended)
+        self.admission = TransactionAdmission(self.transactions, partitions, clock)
+
+    def start(self, image: Image) -> None:
+        self.groups.start(image)
+        self.transactions.start(image)
+
+    def image_changed(self, old: Image, new: Image) -> None:
+        self.groups.image_changed(old, new)
+        self.transactions.image_changed(old, new)
+
+    def stop(self) -> None:
+        self.groups.stop()
+        self.transactions.stop()
+
+    def _mark(self, marking: Marking, coordinator_epoch: int) -> None:
+        def finish(_: None) -> None:
+            self.transactions.advance(
+                marking.transactional_id,
+                lambda shard: shard.marked(marking.transactional_id, marking.producer, self._clock.now_ms()),
+            )
+
+        self.markers.write_all(marking, coordinator_epoch).then(finish)
+
+    def _offsets_ended(self, index: int, producer: Producer, committed: bool) -> None:
+        self.groups.end_transaction(index, producer, committed=committed)
+
+
+def _transaction_settings(values: Mapping[str, Any]) -> TransactionSettings:
+    return TransactionSettings(
+        max_timeout_ms=values["transaction.max.timeout.ms"],
+        id_expiration_ms=values["transactional.id.expiration.ms"],
+        expiry_interval_ms=values["transaction.remove.expired.transaction.cleanup.interval.ms"],
+    )

@@ -1,0 +1,321 @@
+"""Transactions through the broker's APIs: from InitProducerId to what readers of committed data see."""
+
+from typing import Any
+
+import pytest
+
+from headrace.coordinator.result import Producer
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from headrace.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from headrace.protocol.messages.end_txn import EndTxnRequest
+from headrace.protocol.messages.find_coordinator import FindCoordinatorRequest
+from headrace.protocol.messages.init_producer_id import InitProducerIdRequest
+from headrace.protocol.messages.list_transactions import ListTransactionsRequest
+from headrace.protocol.messages.metadata_records import PartitionChangeRecord
+from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from headrace.protocol.records import NewRecord, build_batch
+from tests.support.one_node import NODE_ID, NOW_MS, OneNode
+
+TIMEOUT_MS = 60_000
+BROKER_ADDS = 12  # the version of Produce from which on clients leave the adding to the broker
+CLIENT_ADDS = 11
+NOBODY = -1
+
+
+@pytest.fixture
+def node() -> OneNode:
+    node = OneNode()
+    node.create_topic("__transaction_state", 3, cleanup_policy="compact")
+    node.create_topic("t", 2)
+    node.coordinators.start(node.controller.image)
+    return node
+
+
+def begin(node: OneNode, transactional_id: str = "x") -> Producer:
+    response = node.ask("InitProducerId", 5, InitProducerIdRequest(transactional_id, TIMEOUT_MS))
+    assert response.error_code == 0, ErrorCode(response.error_code)
+    return Producer(response.producer_id, response.producer_epoch)
+
+
+def write(
+    node: OneNode,
+    producer: Producer,
+    *values: bytes,
+    sequence: int = 0,
+    index: int = 0,
+    version: int = BROKER_ADDS,
+    transactional_id: str | None = "x",
+) -> ErrorCode:
+    batch = build_batch(
+        [NewRecord(NOW_MS, None, value) for value in values],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=sequence,
+        transactional=True,
+    )
+    request = ProduceRequest(
+        transactional_id,
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[TopicProduceData("t", partition_data=[PartitionProduceData(index, memoryview(batch))])],
+    )
+    response = node.ask("Produce", version, request)
+    return ErrorCode(response.responses[0].partition_responses[0].error_code)
+
+
+def end(node: OneNode, producer: Producer, *, commit: bool, version: int = 5) -> Any:
+    return node.ask("EndTxn", version, EndTxnRequest("x", *producer, commit))
+
+
+def add(node: OneNode, producer: Producer, *indexes: int) -> ErrorCode:
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=producer.producer_id,
+        v3_and_below_producer_epoch=producer.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic("t", list(indexes))],
+    )
+    response = node.ask("AddPartitionsToTxn", 3, request)
+    rows = response.results_by_topic_v3_and_below[0].results_by_partition
+    (code,) = {row.partition_error_code for row in rows}
+    return ErrorCode(code)
+
+
+def stable_offset(node: OneNode, index: int = 0) -> int:
+    return node.partition("t", index).log.last_stable_offset
+
+
+def end_offset(node: OneNode, index: int = 0) -> int:
+    return node.partition("t", index).log.log_end_offset
+
+
+def test_readers_of_committed_data_wait_for_the_end(node: OneNode) -> None:
+    producer = begin(node)
+    assert write(node, producer, b"a", b"b") is ErrorCode.NONE
+    assert write(node, producer, b"c", sequence=2) is ErrorCode.NONE
+    assert (stable_offset(node), end_offset(node)) == (0, 3)
+    ended = end(node, producer, commit=True)
+    assert (ended.error_code, ended.producer_epoch) == (0, 1)
+    assert (stable_offset(node), end_offset(node)) == (4, 4)
+    assert node.partition("t").log.aborted_transactions(0, 4) == []
+
+
+def test_what_is_aborted_is_in_the_list_that_readers_get(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a")
+    end(node, producer, commit=False)
+    assert stable_offset(node) == 2
+    (aborted,) = node.partition("t").log.aborted_transactions(0, 2)
+    assert (aborted.producer_id, aborted.first_offset) == (producer.producer_id, 0)
+
+
+def test_a_producer_goes_on_with_the_epoch_that_it_was_told(node: OneNode) -> None:
+    producer = begin(node)
+    for _ in range(3):
+        assert write(node, producer, b"a") is ErrorCode.NONE
+        ended = end(node, producer, commit=True)
+        producer = Producer(ended.producer_id, ended.producer_epoch)
+    assert producer.epoch == 3
+    assert stable_offset(node) == 6
+
+
+def test_several_partitions_end_together(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a", index=0)
+    write(node, producer, b"b", index=1)
+    assert [stable_offset(node, 0), stable_offset(node, 1)] == [0, 0]
+    end(node, producer, commit=True)
+    assert [stable_offset(node, 0), stable_offset(node, 1)] == [2, 2]
+
+
+def test_a_message_that_comes_too_late_is_refused(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a")
+    end(node, producer, commit=True)
+    assert write(node, producer, b"late", sequence=1) is not ErrorCode.NONE
+    assert end_offset(node) == 2
+
+
+def test_a_zombie_is_fenced_by_its_successor(node: OneNode) -> None:
+    zombie = begin(node)
+    write(node, zombie, b"a")
+    again = node.ask("InitProducerId", 5, InitProducerIdRequest("x", TIMEOUT_MS))
+    assert again.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert stable_offset(node) == 2, "its transaction is aborted"
+    successor = begin(node)
+    assert write(node, zombie, b"b", sequence=1) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert end(node, zombie, commit=True).error_code == ErrorCode.PRODUCER_FENCED
+    assert end(node, zombie, commit=True, version=1).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert write(node, successor, b"c") is ErrorCode.NONE
+
+
+class TestOlderClients:
+    def test_partitions_must_be_added_first(self, node: OneNode) -> None:
+        producer = begin(node)
+        assert write(node, producer, b"a", version=CLIENT_ADDS) is ErrorCode.TRANSACTION_ABORTABLE
+        assert end_offset(node) == 0
+        assert add(node, producer, 0) is ErrorCode.NONE
+        assert write(node, producer, b"a", version=CLIENT_ADDS) is ErrorCode.NONE
+        assert end(node, producer, commit=True, version=4).error_code == 0
+        assert stable_offset(node) == 2
+
+    def test_the_epoch_stays_and_the_next_transaction_goes_on_with_the_sequence(self, node: OneNode) -> None:
+        producer = begin(node)
+        for sequence in range(3):
+            add(node, producer, 0)
+            assert write(node, producer, b"a", version=CLIENT_ADDS, sequence=sequence) is ErrorCode.NONE
+            assert end(node, producer, commit=True, version=4).error_code == 0
+        assert stable_offset(node) == 6
+
+    def test_a_partition_that_is_not_there_spoils_all(self, node: OneNode) -> None:
+        producer = begin(node)
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="x",
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic("t", [0, 7])],
+        )
+        response = node.ask("AddPartitionsToTxn", 3, request)
+        rows = response.results_by_topic_v3_and_below[0].results_by_partition
+        assert [(row.partition_index, row.partition_error_code) for row in rows] == [
+            (0, ErrorCode.OPERATION_NOT_ATTEMPTED),
+            (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ]
+
+    def test_brokers_verify_for_several_transactions(self, node: OneNode) -> None:
+        producer = begin(node)
+        add(node, producer, 0)
+        transaction = AddPartitionsToTxnTransaction(
+            "x", *producer, verify_only=True, topics=[AddPartitionsToTxnTopic("t", [0, 1])]
+        )
+        other = transaction._replace(transactional_id="y")
+        response = node.ask("AddPartitionsToTxn", 5, AddPartitionsToTxnRequest([transaction, other]))
+        codes = [
+            [row.partition_error_code for row in result.topic_results[0].results_by_partition]
+            for result in response.results_by_transaction
+        ]
+        assert codes == [
+            [ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE],
+            [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2,
+        ]
+
+
+def test_a_transaction_that_takes_too_long_ends_by_itself(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a")
+    node.clock.move(TIMEOUT_MS - 1)
+    assert stable_offset(node) == 0
+    node.clock.move(1)
+    assert stable_offset(node) == 2
+    assert end(node, producer, commit=True).error_code != 0
+
+
+def elect(node: OneNode, leader: int) -> None:
+    """Of partition 0."""
+    topic_id = node.controller.image.topic_ids["t"]
+    node.controller.write(PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=leader))
+
+
+def test_an_end_that_was_decided_before_a_crash_is_carried_out_after_it(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a")
+    log = node.partition("t").log
+    elect(node, NOBODY)
+    assert end(node, producer, commit=True).error_code == 0
+    assert log.last_stable_offset == 0
+    node.coordinators.stop()
+    elect(node, NODE_ID)
+    node.coordinators.start(node.controller.image)
+    node.clock.move(0)
+    assert log.last_stable_offset == 2
+    described = node.ask("DescribeTransactions", 0, DescribeTransactionsRequest(["x"]))
+    assert described.transaction_states[0].transaction_state == "CompleteCommit"
+
+
+def test_a_marker_waits_until_its_partition_is_led_again(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a")
+    log = node.partition("t").log
+    elect(node, NOBODY)
+    end(node, producer, commit=True)
+    node.clock.move(10_000)
+    assert log.last_stable_offset == 0
+    again = write(node, Producer(producer.producer_id, 1), b"b")
+    assert again is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    elect(node, NODE_ID)
+    assert write(node, Producer(producer.producer_id, 1), b"b") is ErrorCode.NOT_ENOUGH_REPLICAS, "try again"
+    node.clock.move(1_000)
+    assert log.last_stable_offset == 2
+    assert write(node, Producer(producer.producer_id, 1), b"b") is ErrorCode.NONE
+
+
+def test_a_topic_that_was_deleted_meanwhile_does_not_hold_up_the_end(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a")
+    node.delete_topic("t")
+    end(node, producer, commit=True)
+    described = node.ask("DescribeTransactions", 0, DescribeTransactionsRequest(["x"]))
+    assert described.transaction_states[0].transaction_state == "CompleteCommit"
+
+
+def test_tools_end_a_transaction_that_hangs(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a")
+    marker = WritableTxnMarker(*producer, False, [WritableTxnMarkerTopic("t", [0, 9])], coordinator_epoch=0)
+    response = node.ask("WriteTxnMarkers", 1, WriteTxnMarkersRequest([marker]))
+    rows = response.markers[0].topics[0].partitions
+    assert [row.error_code for row in rows] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert stable_offset(node) == 2
+
+
+def test_transactions_are_listed_and_described(node: OneNode) -> None:
+    producer = begin(node)
+    write(node, producer, b"a", index=1)
+    begin(node, "y")
+    listed = node.ask("ListTransactions", 1, ListTransactionsRequest(state_filters=["Ongoing", "Lazy"]))
+    assert [(row.transactional_id, row.transaction_state) for row in listed.transaction_states] == [("x", "Ongoing")]
+    assert listed.unknown_state_filters == ["Lazy"]
+    (row, missing) = node.ask("DescribeTransactions", 0, DescribeTransactionsRequest(["x", "z"])).transaction_states
+    assert (row.topics[0].topic, list(row.topics[0].partitions)) == ("t", [1])
+    assert missing.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+
+
+def test_the_coordinator_is_found_by_the_leader_of_its_partition(node: OneNode) -> None:
+    for version in (1, 2, 3):
+        found = node.ask("FindCoordinator", version, FindCoordinatorRequest("x", 1))
+        assert (found.error_code, found.node_id, found.host) == (0, 1, "host1")
+    several = node.ask("FindCoordinator", 6, FindCoordinatorRequest(key_type=1, coordinator_keys=["x", "y"]))
+    assert [(row.key, row.node_id) for row in several.coordinators] == [("x", 1), ("y", 1)]
+
+
+def test_a_transaction_goes_on_while_its_coordinator_waits_for_the_disk() -> None:
+    node = OneNode()
+    node.create_topic("__transaction_state", 1, cleanup_policy="compact", flush_messages="1")
+    node.create_topic("t", 1)
+    node.coordinators.start(node.controller.image)
+    asked = node.send("InitProducerId", 5, InitProducerIdRequest("x", TIMEOUT_MS))
+    assert not asked.is_there
+    node.worker.step()
+    producer = Producer(asked.response.producer_id, asked.response.producer_epoch)
+    batch = build_batch(
+        [NewRecord(NOW_MS, None, b"a")],
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, memoryview(batch))])]
+    written = node.send("Produce", BROKER_ADDS, ProduceRequest("x", -1, 1000, data))
+    assert not written.is_there, "the partition is not part of the transaction until that is on disk"
+    node.worker.step()
+    assert written.response.responses[0].partition_responses[0].error_code == 0
+    assert node.partition("t").log.log_end_offset == 1
