@@ -4,6 +4,7 @@ It sends what it is told, right or wrong, and says what came back. For tests tha
 """
 
 import socket
+from contextlib import suppress
 from struct import Struct
 from types import TracebackType
 from typing import Any, Final, Self
@@ -60,6 +61,14 @@ class WireClient:
         """The content of the next frame. Raises Closed."""
         (size,) = _SIZE.unpack(self._receive(4))
         return self._receive(size)
+
+    def receive_until_closed(self) -> list[bytearray]:
+        """All frames that still come."""
+        frames = []
+        with suppress(Closed):
+            while True:
+                frames.append(self.receive_frame())
+        return frames
 
     def _receive(self, size: int) -> bytearray:
         data = bytearray(size)

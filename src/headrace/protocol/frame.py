@@ -13,7 +13,7 @@ connection holds only what it cannot use yet:
 - the beginning of a small frame: its bytes are kept, and put in front of those that come next;
 - the beginning of a large frame (above IN_PLACE_BYTES): it gets a buffer of its own, and the rest is received straight
   into it. That buffer grows with what has arrived, not with what was announced: a peer that announces 100 MB and sends
-  10 bytes occupies about 1 MB;
+  10 bytes occupies 64 KB;
 - whole frames that may not be handled yet, since an earlier request of this connection waits: put_back() keeps them,
   resume() returns them.
 
@@ -34,6 +34,8 @@ IN_PLACE_BYTES: Final = 64 * 1024  # below it, moving what is there costs less t
 # Up to it a frame's buffer is made at once; a larger one doubles as it fills, with a copy each time. So there is room
 # for the largest batch that a topic takes by default, which is 1 MB, and for the request around it.
 GROWTH_BYTES: Final = (1024 + 128) * 1024
+# From so many bytes on, since a thousand peers that send five bytes each must not occupy a gigabyte.
+EARNEST_BYTES: Final = 512
 
 _unpack_size: Final = Struct(">I").unpack_from  # unsigned, so that a negative size is above every limit
 _MAX_SIZE: Final = 0x7FFFFFFF
@@ -148,7 +150,8 @@ class FrameSplitter:
         if arrived >= SIZE_BYTES:
             size = SIZE_BYTES + int(_unpack_size(view, start)[0])
             if size > SIZE_BYTES + IN_PLACE_BYTES:
-                large = bytearray(min(size, max(GROWTH_BYTES, 2 * arrived)))
+                first = GROWTH_BYTES if arrived >= EARNEST_BYTES else IN_PLACE_BYTES
+                large = bytearray(min(size, max(first, 2 * arrived)))
                 large[:arrived] = view[start:end]
                 self._large, self._large_size, self._arrived, self._end = large, size, arrived, start
                 return
@@ -157,7 +160,7 @@ class FrameSplitter:
     def _space_in_large(self, large: bytearray) -> memoryview:
         if self._arrived == len(large):
             # A new one, since whoever reads may still hold a view of the old one, which pins its size.
-            grown = bytearray(min(self._large_size, 2 * len(large)))
+            grown = bytearray(min(self._large_size, max(GROWTH_BYTES, 2 * len(large))))
             grown[: len(large)] = large
             self._large = large = grown
         return memoryview(large)[self._arrived :]

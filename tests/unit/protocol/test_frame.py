@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.protocol.frame import (
+    EARNEST_BYTES,
     GROWTH_BYTES,
     IN_PLACE_BYTES,
     SHARED_BYTES,
@@ -99,15 +100,17 @@ def test_a_large_frame_is_received_in_place() -> None:
 def test_a_connection_holds_nothing_of_a_large_frame_that_was_handed_out() -> None:
     splitter = FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT)
     stream = framed(bytes(GROWTH_BYTES - 4))
-    splitter.space()[:10] = stream[:10]
-    splitter.received(10)
+    splitter.space()[:EARNEST_BYTES] = stream[:EARNEST_BYTES]
+    splitter.received(EARNEST_BYTES)
     tracemalloc.start()
     try:
         space = splitter.space()
         before, _ = tracemalloc.get_traced_memory()
-        space[:] = stream[10:]
+        space[:] = stream[EARNEST_BYTES:]
         del space
-        splitter.received(len(stream) - 10)  # what it returns is dropped at once, as after the request was handled
+        splitter.received(
+            len(stream) - EARNEST_BYTES
+        )  # what it returns is dropped at once, as after the request was handled
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -190,8 +193,8 @@ def test_a_peer_that_only_announces_a_large_frame_occupies_little_memory() -> No
         used, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(space) == GROWTH_BYTES - 14
-    assert used < GROWTH_BYTES + 10_000
+    assert len(space) == IN_PLACE_BYTES - 14
+    assert used < IN_PLACE_BYTES + 10_000
 
 
 def test_the_buffer_of_a_large_frame_is_at_most_twice_what_has_arrived() -> None:
@@ -214,8 +217,18 @@ def test_a_request_around_a_batch_of_one_megabyte_gets_its_whole_buffer_at_once(
     splitter = FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT)
     size = 1024 * 1024 + 1000
     splitter.space()[:4] = struct.pack(">i", size)
-    splitter.received(4)
-    assert len(splitter.space()) == size
+    splitter.received(EARNEST_BYTES)
+    assert len(splitter.space()) == 4 + size - EARNEST_BYTES
+
+
+def test_a_frame_whose_size_came_alone_gets_its_whole_buffer_with_the_second_read() -> None:
+    peer = Peer(FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT), framed(bytes(GROWTH_BYTES - 4)))
+    peer.send(4)
+    assert len(peer.splitter.space()) == IN_PLACE_BYTES - 4
+    peer.send(IN_PLACE_BYTES - 4)
+    assert len(peer.splitter.space()) == GROWTH_BYTES - IN_PLACE_BYTES
+    peer.send(GROWTH_BYTES - IN_PLACE_BYTES)
+    assert peer.frames == [bytes(GROWTH_BYTES - 4)]
 
 
 def test_a_read_that_brings_nothing_loses_nothing() -> None:
@@ -280,10 +293,10 @@ def test_frames_can_be_put_back_while_a_large_one_is_on_its_way() -> None:
 def test_a_large_frame_can_be_put_back_without_a_copy() -> None:
     splitter = FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT)
     stream = framed(frame_of(100_000, seed=5))
-    splitter.space()[:10] = stream[:10]
-    splitter.received(10)
-    splitter.space()[:] = stream[10:]
-    buffer, _, frames = splitter.received(len(stream) - 10)
+    splitter.space()[:1000] = stream[:1000]
+    splitter.received(1000)
+    splitter.space()[:] = stream[1000:]
+    buffer, _, frames = splitter.received(len(stream) - 1000)
     splitter.put_back(buffer, frames[0][0])
     assert splitter.pending_bytes == len(stream)
     again, view, frames = splitter.resume()
