@@ -1,0 +1,81 @@
+"""Each example runs as a user would run it, and says what it should."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+pytestmark = pytest.mark.slow
+
+IN_PROCESS = """\
+offset 0: alice -> order 0
+offset 1: alice -> order 1
+offset 2: alice -> order 2
+The broker has stopped, and its data is gone.
+"""
+
+FAULTS = """\
+10 orders sent, 0 failed; refused 3 times, dropped 1 time
+10 orders are in the topic, 10 different ones, in order: True
+"""
+
+MOVED_CLOCK = """\
+now: 5 orders, and the next one gets offset 5
+after 6 days: 5 orders, and the next one gets offset 5
+after 7 days and an hour: 0 orders, and the next one gets offset 5
+"""
+
+CONFIGS = """\
+cleanup.policy = compact,delete
+segment.ms = 60000
+max.message.bytes = 2000000
+retention.ms = 86400000
+num.partitons is not a broker config; did you mean num.partitions?
+"""
+
+LOG_TOUR = "Append", "Read", "Retry", "Abort", "Crash", "Compact", "Files", "The tour took"
+
+
+def run(directory: Path, *arguments: str) -> str:
+    """In a directory of its own, so that nothing depends on where it is started. Its output; no error may be in it."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [("in_process", IN_PROCESS), ("faults", FAULTS), ("moved_clock", MOVED_CLOCK), ("configs", CONFIGS)],
+)
+def test_programs_print_what_they_should(name: str, output: str, tmp_path: Path) -> None:
+    assert run(tmp_path, str(EXAMPLES / f"{name}.py")) == output
+    assert not list(tmp_path.iterdir()), "it leaves nothing behind"
+
+
+def test_the_example_of_tests_passes(tmp_path: Path) -> None:
+    options = "-q", "-p", "no:cacheprovider", f"--rootdir={tmp_path}"
+    assert "2 passed" in run(tmp_path, "-m", "pytest", *options, str(EXAMPLES / "test_with_a_broker.py"))
+
+
+def test_the_tour_of_the_log_shows_every_chapter(tmp_path: Path) -> None:
+    output = run(tmp_path, str(EXAMPLES / "log_tour.py"))
+    places = [output.index(chapter) for chapter in LOG_TOUR]
+    assert places == sorted(places)
+
+
+def test_every_example_is_listed_and_tested() -> None:
+    examples = {path.name for path in EXAMPLES.glob("*.py")}
+    listed = (EXAMPLES / "README.md").read_text()
+    assert not [name for name in examples if f"[{name}]({name})" not in listed]
+    tested = {"in_process.py", "faults.py", "moved_clock.py", "configs.py", "test_with_a_broker.py", "log_tour.py"}
+    assert examples == tested
