@@ -43,7 +43,7 @@ def add_partitions(
     is_ongoing = current.state is TransactionState.ONGOING
     if is_ongoing and partitions <= current.partitions:
         return answer(ticket, ErrorCode.NONE)
-    added = current._replace(
+    added = current.changed(
         state=TransactionState.ONGOING,
         partitions=current.partitions | partitions if is_ongoing else partitions,
         started_ms=current.started_ms if is_ongoing else now_ms,

@@ -88,7 +88,7 @@ def _prepared(
 ) -> Transaction:
     bumps = client_version >= EPOCH_BUMPED_SINCE
     is_ongoing = current.state is TransactionState.ONGOING
-    return current._replace(
+    return current.changed(
         state=state,
         epoch=current.epoch + 1 if bumps else current.epoch,
         next_producer_id=fresh_id if bumps and current.is_epoch_exhausted else NO_PRODUCER_ID,
@@ -103,7 +103,7 @@ def abort(
     shard: "TransactionShard", transactional_id: str, current: Transaction, now_ms: int, fresh_id: int = NO_PRODUCER_ID
 ) -> Step:
     """By the coordinator itself: the epoch goes up in any case, so that the producer is fenced."""
-    prepared = current._replace(
+    prepared = current.changed(
         state=TransactionState.PREPARE_ABORT,
         epoch=current.epoch + 1,
         next_producer_id=fresh_id if current.bumps_epoch and current.is_epoch_exhausted else NO_PRODUCER_ID,
@@ -130,16 +130,14 @@ def marked(shard: "TransactionShard", transactional_id: str, producer: Producer,
     if current is None or current.state not in PREPARED or (current.producer_id, current.epoch) != producer:
         return Step()  # of an end that is complete already
     is_commit = current.state is TransactionState.PREPARE_COMMIT
-    complete = current._replace(
+    complete = current.changed(
         state=TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
         partitions=frozenset(),
         updated_ms=now_ms,
         next_producer_id=NO_PRODUCER_ID,
     )
     if current.next_producer_id != NO_PRODUCER_ID:
-        complete = complete._replace(
-            producer_id=current.next_producer_id, epoch=0, previous_producer_id=current.producer_id
-        )
+        complete = complete._replace(producer_id=current.next_producer_id, epoch=0)
     return Step((record_of(transactional_id, complete),))
 
 

@@ -86,10 +86,10 @@ def _rotated(
     said = None if request.producer_epoch == NO_EPOCH else request.producer_epoch
     if current.is_epoch_exhausted and said in (None, current.epoch):
         shard.last_epochs[transactional_id] = NO_EPOCH if said is None else current.epoch
-        return current._replace(producer_id=fresh_id, epoch=_FIRST_EPOCH, previous_producer_id=current.producer_id)
+        return current.changed(producer_id=fresh_id, epoch=_FIRST_EPOCH)
     if said is None or current.epoch == NO_EPOCH or said == current.epoch:
         shard.last_epochs[transactional_id] = NO_EPOCH if said is None else current.epoch
-        return current._replace(epoch=current.epoch + 1)
+        return current.changed(epoch=current.epoch + 1)
     if said == shard.last_epochs.get(transactional_id, NO_EPOCH):
-        return current  # the answer to the first try was lost
+        return current.changed()  # the answer to the first try was lost
     return ErrorCode.PRODUCER_FENCED

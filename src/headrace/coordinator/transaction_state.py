@@ -15,7 +15,7 @@ epoch, which fences every older one; if it finds a transaction ongoing, that is 
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headrace.protocol.apis import TRANSACTION_RECORDS
 from headrace.protocol.internal_records import CoordinatorRecord
@@ -64,13 +64,16 @@ class Transaction(NamedTuple):
     partitions: frozenset[tuple[str, int]] = frozenset()
     started_ms: int = NO_TIME
     updated_ms: int = NO_TIME
-    previous_producer_id: int = NO_PRODUCER_ID  # before the epochs of that id ran out
+    previous_producer_id: int = NO_PRODUCER_ID  # before the last change; another one if its epochs had run out
     next_producer_id: int = NO_PRODUCER_ID  # taken over when the present transaction is complete
     client_version: int = 0  # the transaction version that the producer spoke
 
     @property
     def bumps_epoch(self) -> bool:
         return self.client_version >= EPOCH_BUMPED_SINCE
+
+    def changed(self, **fields: Any) -> "Transaction":
+        return self._replace(previous_producer_id=self.producer_id, **fields)
 
     @property
     def is_epoch_exhausted(self) -> bool:

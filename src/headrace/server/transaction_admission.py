@@ -6,6 +6,7 @@ version 2 leave even the adding to the broker: their first batch adds the partit
 transaction, nobody is asked again.
 """
 
+from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headrace.coordinator.result import Producer
@@ -31,6 +32,15 @@ _PASSING: Final = frozenset(
     }
 )
 
+
+class Asking(Enum):
+    """What a client expects of the broker that gets its first write, by how new it is."""
+
+    VERIFY_FOR_OLD = 0  # it added the partition; it does not know TRANSACTION_ABORTABLE yet
+    VERIFY = 1
+    ADD = 2
+
+
 Places: TypeAlias = frozenset[tuple[str, int]]
 Verdicts: TypeAlias = dict[tuple[str, int], ErrorCode]
 
@@ -52,23 +62,24 @@ class TransactionAdmission:
         partition = self._partitions.leader(*place)
         return isinstance(partition, Partition) and partition.log.producers.has_open_transaction(*producer)
 
-    def admit(self, transactional_id: str, producer: Producer, places: Places, *, adds: bool) -> Later[Verdicts]:
+    def admit(self, transactional_id: str, producer: Producer, places: Places, *, asking: Asking) -> Later[Verdicts]:
         """What to tell the client about each place that is not admitted yet; NONE: write."""
         new = frozenset(place for place in places if not self.is_admitted(place, producer))
         if not new:
             nothing: Later[Verdicts] = Later()
             nothing.resolve({})
             return nothing
-        if adds:
+        if asking is Asking.ADD:
             added = self.add(transactional_id, producer, new, client_version=_TRANSACTION_VERSION)
             return added.map(lambda code: dict.fromkeys(new, _told(code)))
         verified = self.verify(transactional_id, producer, new)
-        return verified.map(lambda verdicts: {place: _told(code) for place, code in verdicts.items()})
+        is_old = asking is Asking.VERIFY_FOR_OLD
+        return verified.map(lambda verdicts: {place: _told(code, is_old=is_old) for place, code in verdicts.items()})
 
     def admit_one(
-        self, transactional_id: str, producer: Producer, place: tuple[str, int], *, adds: bool
+        self, transactional_id: str, producer: Producer, place: tuple[str, int], *, asking: Asking
     ) -> Later[ErrorCode]:
-        admitted = self.admit(transactional_id, producer, frozenset({place}), adds=adds)
+        admitted = self.admit(transactional_id, producer, frozenset({place}), asking=asking)
         return admitted.map(lambda verdicts: verdicts.get(place, ErrorCode.NONE))
 
     def add(
@@ -102,8 +113,10 @@ def _same(code: ErrorCode) -> ErrorCode:
     return code
 
 
-def _told(code: ErrorCode) -> ErrorCode:
+def _told(code: ErrorCode, *, is_old: bool = False) -> ErrorCode:
     """As those who write are used to hear it."""
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and is_old:
+        return ErrorCode.INVALID_TXN_STATE
     return _TRY_AGAIN if code in _PASSING else code

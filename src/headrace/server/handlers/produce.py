@@ -34,13 +34,14 @@ from headrace.server.later import Later
 from headrace.server.leader_hints import leader_of, nodes
 from headrace.server.log_errors import LOG_ERRORS, code_of
 from headrace.server.partition import Partition
-from headrace.server.transaction_admission import Verdicts
+from headrace.server.transaction_admission import Asking, Verdicts
 from headrace.server.waiters import Acknowledgements
 
 _HEAD: Final = Struct(">8xi4xb4xh").unpack_from  # batch length, magic, attributes
 _WRITER: Final = Struct(">21xh20xqh").unpack_from  # attributes, producer id, producer epoch
 _NO_OFFSET: Final = -1
 _BROKER_ADDS_SINCE: Final = 12
+_ABORTABLE_SINCE: Final = 11
 _TOPIC_IDS_SINCE: Final = 13
 _ZSTD_SINCE: Final = 7
 _REDIRECTS_SINCE: Final = 10
@@ -62,9 +63,7 @@ def _in_transaction(
         nobody = ErrorCode.INVALID_PRODUCER_ID_MAPPING if producers else ErrorCode.NONE
         return _append(request, ctx, dict.fromkeys(places, nobody))
     (producer,) = producers
-    admitted = ctx.broker.coordinators.admission.admit(
-        transactional_id, producer, places, adds=ctx.version >= _BROKER_ADDS_SINCE
-    )
+    admitted = ctx.broker.coordinators.admission.admit(transactional_id, producer, places, asking=_asking(ctx.version))
     if admitted.is_settled:
         return _append(request, ctx, admitted.value)
     kept = _copied(request)  # the frame's buffer is used again as soon as this returns
@@ -79,6 +78,12 @@ def _in_transaction(
 
     admitted.then(go_on)
     return answered if request.acks else None
+
+
+def _asking(version: int) -> Asking:
+    if version >= _BROKER_ADDS_SINCE:
+        return Asking.ADD
+    return Asking.VERIFY if version >= _ABORTABLE_SINCE else Asking.VERIFY_FOR_OLD
 
 
 def _written_by(request: ProduceRequest, ctx: RequestContext) -> tuple[frozenset[Producer], frozenset[tuple[str, int]]]:

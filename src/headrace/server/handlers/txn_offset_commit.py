@@ -17,8 +17,10 @@ from headrace.protocol.messages.txn_offset_commit import (
 )
 from headrace.server.context import RequestContext
 from headrace.server.later import Later
+from headrace.server.transaction_admission import Asking
 
 _ADDS_SINCE: Final = 5
+_ABORTABLE_SINCE: Final = 4
 
 
 def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> Later[TxnOffsetCommitResponse]:
@@ -44,9 +46,15 @@ def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> Later[TxnOff
 
     producer = Producer(request.producer_id, request.producer_epoch)
     ctx.broker.coordinators.admission.admit_one(
-        request.transactional_id, producer, (groups.topic, index), adds=ctx.version >= _ADDS_SINCE
+        request.transactional_id, producer, (groups.topic, index), asking=_asking(ctx.version)
     ).then(commit)
     return answered
+
+
+def _asking(version: int) -> Asking:
+    if version >= _ADDS_SINCE:
+        return Asking.ADD
+    return Asking.VERIFY if version >= _ABORTABLE_SINCE else Asking.VERIFY_FOR_OLD
 
 
 def _refuse(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
