@@ -13,6 +13,7 @@ from headrace.coordinator.classic_rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     accept_join,
     complete_if_all_joined,
+    drop_member,
     fits_record,
     prepare,
     prepare_or_complete,
@@ -93,9 +94,9 @@ def _join(
         group = state.groups[request.group_id] = ClassicGroup(request.group_id, now_ms=now_ms)
         draft.write(group_metadata(group.group_id, group.value({})))
     if not _has_room(state, group, request.member_id):
-        group.remove(request.member_id)
-        state.deadlines.cancel(session_key(group, request.member_id))
+        drop_member(state, group, request.member_id, draft)
         refuse_join(draft, join, ErrorCode.GROUP_MAX_SIZE_REACHED)
+        complete_if_all_joined(state, group, draft, now_ms)
     elif not group.supports(request.protocol_type, request.protocols):
         refuse_join(draft, join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
     elif is_unknown:

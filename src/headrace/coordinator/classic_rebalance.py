@@ -150,10 +150,11 @@ def complete(state: ShardState, group: ClassicGroup, draft: Draft, now_ms: int) 
     """End the join phase: whoever has joined is the next generation, and static members that have not, too."""
     group.initial_delay = None
     state.deadlines.cancel((JOIN, group.group_id))
-    missing = [member for member in group.members.values() if member.join is None]
-    for member in missing:
-        if member.instance_id is None:
-            drop_member(state, group, member.member_id, draft)
+    late = [each.member_id for each in group.members.values() if each.join is None and each.instance_id is None]
+    for member_id in late:
+        drop_member(state, group, member_id, draft)
+    if late:
+        draft.notice(f"[group {group.group_id} generation {group.generation}] {', '.join(late)} did not join in time")
     if group.members and not _elect_leader(group):
         # Only static members are left, and none of them is here to lead: wait for them until their sessions end.
         draft.notice(f"[group {group.group_id} generation {group.generation}] cannot rebalance: no member joined")
@@ -173,6 +174,10 @@ def _wait_for_more(state: ShardState, group: ClassicGroup, delay_ms: int, left_m
     state.deadlines.set((JOIN, group.group_id), now_ms + delay_ms)
 
 
+def count_members(group: ClassicGroup) -> str:
+    return "1 member" if len(group.members) == 1 else f"{len(group.members)} members"
+
+
 def _elect_leader(group: ClassicGroup) -> bool:
     """Is the leader, or another member if it did not join, there to make the assignment?"""
     leader = group.members.get(group.leader_id or "")
@@ -187,7 +192,7 @@ def _elect_leader(group: ClassicGroup) -> bool:
 
 def _announce_generation(state: ShardState, group: ClassicGroup, draft: Draft, now_ms: int) -> None:
     draft.notice(
-        f"[group {group.group_id} generation {group.generation}] has {len(group.members)} members"
+        f"[group {group.group_id} generation {group.generation}] has {count_members(group)}"
         f" and waits for the assignment of {group.leader_id}"
     )
     for member_id, member in group.members.items():

@@ -1,7 +1,14 @@
 """SyncGroup: the leader of a generation hands out the assignment, and every member gets its own."""
 
 from headrace.coordinator.classic_group import ClassicGroup, ClassicState
-from headrace.coordinator.classic_rebalance import SYNC, fits_record, give_up_assignment, prepare, set_session
+from headrace.coordinator.classic_rebalance import (
+    SYNC,
+    count_members,
+    fits_record,
+    give_up_assignment,
+    prepare,
+    set_session,
+)
 from headrace.coordinator.draft import Draft
 from headrace.coordinator.group_records import group_metadata
 from headrace.coordinator.result import Step, Ticket, answer
@@ -74,8 +81,8 @@ def _assign(state: ShardState, group: ClassicGroup, request: SyncGroupRequest, d
             member.sync = None
             set_session(state, group, member, now_ms)
     draft.notice(
-        f"[group {group.group_id} generation {group.generation}] is stable: leader {request.member_id}"
-        f" assigned with {group.protocol} to {len(group.members)} members"
+        f"[group {group.group_id} generation {group.generation}] is stable:"
+        f" {request.member_id} assigned to {count_members(group)} with {group.protocol}"
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from headrace.coordinator.classic_group import ClassicGroup, ClassicState
+from headrace.coordinator.classic_member import ClassicMember
 from headrace.coordinator.classic_rebalance import (
     JOIN,
     OVERSIZE,
@@ -32,13 +33,21 @@ def _session_over(state: ShardState, key: DeadlineKey, now_ms: int) -> Iterator[
         return  # its session starts anew with the answer
     draft = Draft()
     drop_member(state, group, member_id, draft)
+    reason = _why(member_id, member)
     if group.state is ClassicState.PREPARING:
+        draft.notice(f"[group {group.group_id} generation {group.generation}] {reason}")
         if group.has_everybody_joined:
             complete(state, group, draft, now_ms)
     elif member is not None:
-        reason = f"member {member_id} of {member.client_id} on {member.client_host} was silent for its session time-out"
         prepare(state, group, reason, draft, now_ms)
     yield draft.step()
+
+
+def _why(member_id: str, member: ClassicMember | None) -> str:
+    if member is None:
+        return f"member {member_id} never came back with the id that it was given"
+    what = "waited too long for its first generation" if member.is_new else "was silent for its session time-out"
+    return f"member {member_id} of {member.client_id} on {member.client_host} {what}"
 
 
 def _join_over(state: ShardState, key: DeadlineKey, now_ms: int) -> Iterator[Step]:

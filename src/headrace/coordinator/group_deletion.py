@@ -18,5 +18,5 @@ def delete_group(state: ShardState, group_id: str, *, ticket: Ticket) -> Step:
     return Step(
         records=(*offsets, *group.tombstones()),
         answers=(Answer(ticket, ErrorCode.NONE),),
-        notices=(f"[group {group_id}] is deleted, with {len(offsets)} offsets",),
+        notices=(f"[group {group_id}] is deleted; offsets that go with it: {len(offsets)}",),
     )
