@@ -10,8 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.clients_broker import HeadraceProcess
+from tests.support.clients_kcat import Kcat, find_kcat, missing_kcat
 from tests.support.kafka import ApacheKafka
 from tests.support.kafka_tools import KafkaTools
+from tests.support.missing import say_missing
 
 # As most people run a broker of one node: no authorizer. Everything else is the default of each.
 _WITHOUT_AUTHORIZER = {"authorizer.class.name": "", "super.users": ""}
@@ -39,6 +41,14 @@ def address(request: pytest.FixtureRequest) -> str:
     """host:port of Headrace, then of Apache Kafka."""
     broker: HeadraceProcess | ApacheKafka = request.getfixturevalue(request.param)
     return broker.address
+
+
+@pytest.fixture(scope="session")
+def kcat() -> Kcat:
+    """kcat, fetched from Debian's packages on first use if it is not installed."""
+    if (missing := missing_kcat()) is not None:
+        say_missing(missing)
+    return find_kcat()
 
 
 @pytest.fixture
