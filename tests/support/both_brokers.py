@@ -5,7 +5,9 @@ Both run for the whole session, so tests share them: each takes topic and group 
 
 import itertools
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import pytest
 
@@ -13,12 +15,30 @@ import headrace
 from tests.support.kafka import ApacheKafka
 from tests.support.kafka_tools import KafkaTools
 
+EVENTUALLY_SECONDS: Final = 30.0
 _numbers = itertools.count()
 
 
 def unique(word: str) -> str:
     """A name that no other test of this session has."""
     return f"{word}-{os.getpid()}-{next(_numbers)}"
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """Wait until it holds. A broker of Apache Kafka learns what its controller decided a moment later.
+
+    A KafkaError counts as not yet: what was created may not be there for a moment.
+    """
+    deadline = time.monotonic() + EVENTUALLY_SECONDS
+    while True:
+        try:
+            if condition():
+                return
+        except headrace.KafkaError:
+            if time.monotonic() > deadline:
+                raise
+        assert time.monotonic() < deadline, f"it did not happen within {EVENTUALLY_SECONDS} s"
+        time.sleep(0.01)  # the condition is polled, with a deadline
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@
 a code. `retriable` means that the same call may succeed later; `fatal` that this client object never will again.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from headrace.protocol.error_codes import ErrorCode
 
@@ -23,6 +23,8 @@ _FATAL: Final = frozenset(
         ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     }
 )
+
+_TOLD: Final = 5  # errors that a message about many items spells out
 
 
 class ConfigError(ValueError):
@@ -120,6 +122,34 @@ class ClosedError(KafkaError):
     @property
     def fatal(self) -> bool:
         return True
+
+
+class PartialError(KafkaError):
+    """Some of what was asked for did not work: `errors` by item, and the `results` of the items that did."""
+
+    def __init__(self, errors: Mapping[Any, KafkaError], results: Mapping[Any, Any], what: str) -> None:
+        first = next(iter(errors.values()))
+        told = "; ".join(f"{item}: {error.message}" for item, error in list(errors.items())[:_TOLD])
+        more = f" and {len(errors) - _TOLD} more" if len(errors) > _TOLD else ""
+        super().__init__(first.code, f"{len(errors)} of {len(errors) + len(results)} {what} failed: {told}{more}")
+        self.errors = dict(errors)
+        self.results = dict(results)
+
+    @property
+    def retriable(self) -> bool:
+        return all(error.retriable for error in self.errors.values())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_partial, (self.message, self.code, self.errors, self.results)
+
+
+def _rebuild_partial(
+    message: str, code: ErrorCode, errors: dict[Any, KafkaError], results: dict[Any, Any]
+) -> PartialError:
+    error = PartialError.__new__(PartialError)
+    KafkaError.__init__(error, code, message)
+    error.errors, error.results = errors, results
+    return error
 
 
 # What the broker answered
