@@ -36,7 +36,7 @@ from headrace.cluster.quorum import (
     Written,
 )
 from headrace.cluster.replay import Replay
-from headrace.log.chores import FlushPlan
+from headrace.log.chores import Chore, FlushPlan
 from headrace.log.errors import StorageError
 from headrace.server.clock import Clock
 from headrace.server.later import Later
@@ -141,12 +141,17 @@ class Controller:
         elif isinstance(effect, Lead):
             self._office.skip(effect.next_offset)
         elif isinstance(effect, TakeSnapshot):
-            self._worker.submit(_SnapshotChore(self, effect.snapshot, self.image, self._clock.now_ms()))
+            self._submit(_SnapshotChore(self, effect.snapshot, self.image, self._clock.now_ms()))
         else:
             assert isinstance(effect, DropBefore), effect
             self._log.drop_before(effect.snapshot)
             for chore in self._log.log.take_chores():
-                self._worker.submit(chore)
+                self._submit(chore)
+
+    def _submit(self, chore: Chore) -> None:
+        # What ends while the worker closes may want more. Closing the log syncs it, and the next start does the rest.
+        if not self._worker.is_closing:
+            self._worker.submit(chore)
 
     def _append(self, effect: Append) -> None:
         now_ms = self._clock.now_ms()
@@ -167,7 +172,7 @@ class Controller:
         plan = self._log.log.plan_flush()
         if plan is not None:
             self._is_flushing = True
-            self._worker.submit(_FlushChore(self, plan))
+            self._submit(_FlushChore(self, plan))
 
     def _flushed(self, plan: FlushPlan) -> None:
         self._is_flushing = False

@@ -165,6 +165,24 @@ def test_a_snapshot_replaces_the_log_and_a_broken_one_is_passed_over(tmp_path: P
     asyncio.run(story())
 
 
+def test_syncs_and_snapshots_that_end_while_it_stops_ask_for_no_more(tmp_path: Path) -> None:
+    async def run() -> None:
+        policy = SnapshotPolicy(max_bytes=1)
+        for number in range(20):
+            node = await Node(tmp_path, policy=policy).start()
+            for value in range(number % 4):
+                await node.set("a", str(value))
+            for value in range(3):
+                node.controller.submit(setting("b", str(value)))  # nobody waits for the answers
+            node.stop()
+            assert node.failures == []
+        again = await Node(tmp_path, clean=True).start()
+        assert again.config("b") == "2"
+        again.stop()
+
+    asyncio.run(run())
+
+
 def test_a_snapshot_is_due_when_enough_time_has_passed(tmp_path: Path) -> None:
     async def story() -> None:
         node = await Node(tmp_path, policy=SnapshotPolicy(max_interval_ms=HOUR_MS)).start()
