@@ -6,15 +6,33 @@ data directory is the caller's, and outlives the process.
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self
 
 START: Final = (sys.executable, "-c", "from headrace.cli import main; main()", "start")
-_READY: Final = "Headrace is ready at PLAINTEXT://127.0.0.1:"
+_READY: Final = "Headrace is ready at "
+
+
+def _free_port() -> int:
+    """One that stays free while the broker is down: of those that the system gives to nobody who does not ask for one.
+
+    Else a client that connects again and again could get the broker's port as its own, and reach itself.
+    """
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = SystemRandom().randrange(first // 2, first)
+        with socket.socket() as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                sock.bind(("127.0.0.1", port))
+                return port
 
 
 class BrokerProcess:
@@ -34,7 +52,7 @@ class BrokerProcess:
         self._configs = dict(configs or {})
         self._before = before
         self._process: subprocess.Popen[str] | None = None
-        self.port = 0
+        self.port = _free_port()
         self.start(wait=wait)
 
     def start(self, *, wait: bool = True) -> None:
@@ -52,7 +70,6 @@ class BrokerProcess:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line.startswith(_READY), f"{line!r}; its log: {self.log_text()}"
-        self.port = int(line.removeprefix(_READY).split(",", maxsplit=1)[0])
 
     @property
     def address(self) -> tuple[str, int]:

@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -121,7 +122,7 @@ def _check_order(
 ) -> Iterator[Violation]:
     position = {value: index for index, value in enumerate(values)}
     there = [position[entry.value] for entry in entries if entry.value in position]
-    for before, after in zip(there, there[1:], strict=False):
+    for before, after in pairwise(there):
         if after < before:
             yield Violation(Breach.REORDERED, partition, f"{values[before]!r} before {values[after]!r} of {name}")
     if there and history.keys is None:
