@@ -1,6 +1,8 @@
 """Faults over real sockets: what a client sees, and what the broker has done."""
 
+import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +12,10 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from headrace.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.server.clock import MovableClock as MovableClockOfOneLoop
+from headrace.server.fault_effects import HoldBack
 from headrace.server.faults import Faults
+from headrace.server.later import Later
 from headrace.testing import MovableClock
 from tests.support.one_topic import (
     FETCH_VERSION,
@@ -235,17 +240,21 @@ def test_a_delay_begins_when_the_answer_is_there(broker: headrace.Broker, client
     client.receive("Fetch", FETCH_VERSION, correlation_id)
 
 
-def test_a_client_that_does_not_wait_for_a_delayed_answer_leaves_nothing_behind(
-    broker: headrace.Broker, client: WireClient
-) -> None:
-    fault = broker.faults.delay("Produce", seconds=5)
-    with client_of(broker.address) as impatient:
-        impatient.send("Produce", PRODUCE_VERSION, produce_request("orders", b"1"))
-        fault.wait()
-    assert values(client, "orders") == [b"1"]
-    broker.clock.advance(5)
-    fault.remove()
-    assert produce(client, "orders", b"2") == ErrorCode.NONE
+class Response:
+    """One that can be watched."""
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_not_kept() -> None:
+    ctx: Any = SimpleNamespace(broker=SimpleNamespace(clock=MovableClockOfOneLoop(0)))
+    responses = [Response()]
+    kept = weakref.ref(responses[0])
+    held = HoldBack(5000).on(lambda *_: responses.pop(), None, ctx)
+    assert kept() is not None
+    held.abandon()
+    assert kept() is None
+    later: Later[Response] = Later()
+    HoldBack(5000).on(lambda *_: later, None, ctx).abandon()
+    assert later.is_settled, "what the answer waited for is told, too"
 
 
 # Drops

@@ -27,7 +27,7 @@ class LoopThread:
 
     def __init__(self, clock: MovableClock) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.worker: Worker | None = None
         self.clock: ClockOfOneLoop = clock.join(self.loop, self._idle)
@@ -87,6 +87,13 @@ def test_calls_happen_on_their_loop_in_the_order_and_at_the_time_in_which_they_a
     thread = node._thread.name
     assert seen == [("a", 1_010_000, thread), ("b", 1_020_500, thread), ("c", 1_030_000, thread)]
     assert clock.now_ms() == 1_030_000
+
+
+def test_time_passes_where_nothing_is_due(clock: MovableClock, node: LoopThread) -> None:
+    clock.advance(1.5)
+    node.call_later(10, lambda: None)
+    clock.advance(0.5)
+    assert clock.now_ms() == node.clock.now_ms() == 1_002_000
 
 
 def test_what_repeats_happens_every_time_on_a_short_way(clock: MovableClock, node: LoopThread) -> None:

@@ -197,6 +197,24 @@ def test_it_is_idle_when_all_that_was_submitted_has_led_to_nothing_more() -> Non
     asyncio.run(scenario())
 
 
+def test_it_is_not_idle_while_one_of_several_runs() -> None:
+    async def scenario() -> None:
+        worker = Worker(asyncio.get_running_loop())
+        story: list[str] = []
+        may_end = threading.Event()
+        worker.submit(Task(story, "first"))
+        worker.submit(Task(story, "second", lambda: may_end.wait(10)))
+        worker.idle().then(lambda _: story.append("idle"))
+        await until(lambda: "first done" in story)
+        assert "idle" not in story
+        may_end.set()
+        await until(lambda: "idle" in story)
+        assert story[-2:] == ["second done", "idle"]
+        worker.close()
+
+    asyncio.run(scenario())
+
+
 def test_abandoning_drops_what_is_queued_and_nobody_hears_of_what_runs() -> None:
     async def scenario() -> None:
         worker = Worker(asyncio.get_running_loop())

@@ -17,4 +17,4 @@ def test_headrace_and_its_testing_package_load_nothing_by_themselves() -> None:
 def test_what_the_package_offers_is_there() -> None:
     assert [getattr(headrace.testing, name) for name in headrace.testing.__all__]
     with pytest.raises(AttributeError, match=r"'headrace\.testing' has no attribute 'Clock'"):
-        _ = headrace.testing.Clock  # type: ignore[attr-defined]
+        _ = headrace.testing.Clock
