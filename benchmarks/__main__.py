@@ -1,44 +1,100 @@
-"""`make bench [-- NAME...]`: run the benchmarks, print each figure beside its goal, and say which goals were missed."""
+"""`make bench`, or `python -m benchmarks [NAME...] [--quick] [--json]`: every figure beside its goal.
 
+Says which goals were missed, and ends with 1 if one was. `--quick` measures less where there is a lot to measure, and
+`--json` is for programs.
+"""
+
+import argparse
 import importlib
+import json
+import os
+import platform
 import sys
-from typing import Final
+from dataclasses import asdict
+from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figures import Figure
 
-MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen")
+MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen", "broker")
+WIDTH: Final = 160  # where nobody knows how wide the screen is
+_VERDICTS: Final = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
 
 
-def main(wanted: list[str]) -> int:
-    unknown = sorted(set(wanted) - set(MODULES))
-    if unknown:
-        print(f"no benchmark called {', '.join(unknown)}; there are: {', '.join(MODULES)}", file=sys.stderr)
-        return 2
-    console = Console()
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, beside the goals.")
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *MODULES], help=", ".join(MODULES))
+    parser.add_argument("--quick", action="store_true", help="measure less where there is a lot to measure")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    options = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    reports = []
     missed = 0
-    for name in wanted or MODULES:
-        figures: list[Figure] = importlib.import_module(f"benchmarks.{name}").run()
-        console.print(_table(name, figures))
+    for name in options.names or MODULES:
+        load_before = os.getloadavg()[0]
+        figures = _run(name, is_quick=options.quick)
         missed += sum(figure.met is False for figure in figures)
-    console.print(f"[red]{missed} goals missed[/red]" if missed else "[green]every goal met[/green]")
+        conditions = _conditions(load_before)
+        reports.append(_report(name, figures, conditions))
+        if not options.json:
+            console.print(_table(name, figures, conditions))
+    if options.json:
+        print(json.dumps(reports, indent=2))
+    else:
+        console.print(f"[red]{missed} goals missed[/red]" if missed else "[green]every goal met[/green]")
     return 1 if missed else 0
 
 
-def _table(name: str, figures: list[Figure]) -> Table:
-    table = Table(title=name, title_justify="left")
+def _run(name: str, *, is_quick: bool) -> list[Figure]:
+    module = importlib.import_module(f"benchmarks.{name}")
+    run = getattr(module, "run_quick", module.run) if is_quick else module.run
+    figures: list[Figure] = run()
+    return figures
+
+
+def _conditions(load_before: float) -> str:
+    """What else was going on: on a machine that others use, only ratios and CPU times mean much."""
+    return (
+        f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"load {load_before:.1f} before and {os.getloadavg()[0]:.1f} after"
+    )
+
+
+def _report(name: str, figures: list[Figure], conditions: str) -> dict[str, Any]:
+    return {
+        "benchmark": name,
+        "conditions": conditions,
+        "figures": [{**asdict(figure), "met": figure.met} for figure in figures],
+    }
+
+
+def _table(name: str, figures: list[Figure], conditions: str) -> Table:
+    has_peer = any(figure.peer is not None for figure in figures)
+    table = Table(title=name, title_justify="left", caption=conditions, caption_justify="left")
     table.add_column("figure")
     table.add_column("measured", justify="right")
+    if has_peer:
+        table.add_column("Apache Kafka", justify="right")
+        table.add_column("ratio", justify="right")
     table.add_column("goal", justify="right")
     table.add_column("")
     table.add_column("note")
     for figure in figures:
-        goal = "" if figure.goal is None else f"{'≤' if figure.at_most else '≥'} {_number(figure.goal)} {figure.unit}"
-        verdict = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}[figure.met]
-        table.add_row(figure.name, f"{_number(figure.value)} {figure.unit}", goal, verdict, figure.note)
+        measured = [f"{_number(figure.value)} {figure.unit}"]
+        if has_peer:
+            measured.append("" if figure.peer is None else _number(figure.peer))
+            measured.append("" if figure.ratio is None else f"{_number(figure.ratio)} x")
+        table.add_row(figure.name, *measured, _goal(figure), _VERDICTS[figure.met], figure.note)
     return table
+
+
+def _goal(figure: Figure) -> str:
+    if figure.goal is None:
+        return ""
+    unit = "x" if figure.is_ratio_goal else figure.unit
+    return f"{'≤' if figure.at_most else '≥'} {_number(figure.goal)} {unit}"
 
 
 def _number(value: float) -> str:

@@ -1,0 +1,68 @@
+"""Both brokers take turns: round by round, one under load while the other idles, so that both see the same machine.
+
+A broker that idles costs the other next to nothing; it is not stopped, so that the JVM keeps what it has compiled. What
+one has written goes to the disk before the other's turn, outside of what is measured.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from benchmarks.beside_kafka.nodes import Node
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long it is measured."""
+
+    rounds: int
+    seconds: float  # of a round
+    warm_up_seconds: float  # before the first: the JVM compiles what is hot
+    sustained_bytes: int
+    sustained_rounds: int
+    messages: int  # of a real client, per round
+    partitions: int  # of a broker with many
+    starts: int
+
+
+FULL = Effort(
+    rounds=3,
+    seconds=4.0,
+    warm_up_seconds=10.0,
+    sustained_bytes=8 << 30,
+    sustained_rounds=2,
+    messages=1_000_000,
+    partitions=10_000,
+    starts=5,
+)
+QUICK = Effort(
+    rounds=1,
+    seconds=1.5,
+    warm_up_seconds=2.0,
+    sustained_bytes=1 << 30,
+    sustained_rounds=1,
+    messages=200_000,
+    partitions=1_000,
+    starts=1,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Who competes, Headrace first, and how long. Without Apache Kafka there is one competitor."""
+
+    nodes: Sequence[Node]
+    effort: Effort
+
+    def take_turns(self, rounds: int, measure: Callable[[Node], T]) -> list[list[T]]:
+        """The results of each node, in the order of the rounds; those of Apache Kafka are empty if it is not there."""
+        results: list[list[T]] = [[], []]
+        for _ in range(rounds):
+            for node, found in zip(self.nodes, results, strict=False):
+                os.sync()
+                with node.explaining():
+                    found.append(measure(node))
+        return results
