@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from headrace.log.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS, TopicPartition, read_offsets, write_offsets
+from headrace.log.checkpoints import CLEANER_OFFSETS, RECOVERY_POINTS, TopicPartition, format_offsets, read_offsets
 from headrace.log.cleaner import Cleaner
 from headrace.log.config import LogConfig
 from headrace.log.inspect import read_file
@@ -121,7 +121,7 @@ def test_both_cleaners_leave_the_same_batches(kafka_run: KafkaRun, kafka_tools: 
     last_segment = log.segments.active.base_offset
     log.close()
     recovery_points = read_offsets(FS, str(data / RECOVERY_POINTS)) | {PLACE: log.log_end_offset}
-    write_offsets(FS, str(data / RECOVERY_POINTS), recovery_points)
+    (data / RECOVERY_POINTS).write_text(format_offsets(recovery_points))
     ours = tmp_path / "ours" / str(PLACE)
     shutil.copytree(data / str(PLACE), ours)
 

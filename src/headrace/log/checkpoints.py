@@ -9,9 +9,8 @@ a data directory:
     cleaner-offset-checkpoint           compaction has seen everything below
 
 `leader-epoch-checkpoint` (epochs.py) is a fifth table, one for each partition, and `partition.metadata` keeps its
-topic's id. `.kafka_cleanshutdown` says that the last process closed every log: nothing needs recovery. Files are
-written whole: temporary file, sync, rename, sync of the directory. One that cannot be read is an error with file and
-line, since guessing would lose records.
+topic's id. `.kafka_cleanshutdown` says that the last process closed every log: nothing needs recovery. A file that
+cannot be read is an error with file and line, since guessing would lose records.
 """
 
 import json
@@ -19,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from headrace.log.errors import CorruptCheckpointError
-from headrace.log.fs import FileSystem
+from headrace.log.fs import FileSystem, write_whole
 from headrace.protocol.types import ZERO_UUID, uuid_from_text, uuid_to_text
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -33,6 +32,9 @@ NO_BROKER_EPOCH: Final = -1
 TABLE_VERSION: Final = 0
 PARTITION_METADATA_VERSION: Final = 0
 CLEAN_SHUTDOWN_VERSION: Final = 0
+
+
+_PARTITION_METADATA_SIZE: Final = len("version: 0\ntopic_id: ") + 22
 
 
 class TopicPartition(NamedTuple):
@@ -49,10 +51,6 @@ Offsets: TypeAlias = Mapping[TopicPartition, int]
 def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
     """One of the four offset checkpoints; nothing if the file is not there. Raises CorruptCheckpointError."""
     return parse_offsets(_read_text(fs, path), path=path) if fs.exists(path) else {}
-
-
-def write_offsets(fs: FileSystem, path: str, offsets: Offsets) -> None:
-    fs.write_atomically(path, format_offsets(offsets).encode())
 
 
 def format_offsets(offsets: Offsets) -> str:
@@ -95,13 +93,17 @@ def parse_number(text: str, *, path: str, line: int) -> int:
     return int(text)
 
 
-def read_topic_id(fs: FileSystem, path: str) -> bytes:
-    """The topic id in the `partition.metadata` at `path`. Raises CorruptCheckpointError."""
-    return parse_partition_metadata(_read_text(fs, path), path=path)
+def read_topic_id(fs: FileSystem, path: str) -> bytes | None:
+    """The topic id in the `partition.metadata` at `path`; None if it was never saved. Raises CorruptCheckpointError."""
+    text = _read_text(fs, path)
+    # A power cut before the first flush of a log leaves the file empty, cut short, or with zeros in it.
+    is_whole = len(text) >= _PARTITION_METADATA_SIZE and "\0" not in text
+    return parse_partition_metadata(text, path=path) if is_whole else None
 
 
 def write_topic_id(fs: FileSystem, path: str, topic_id: bytes) -> None:
-    fs.write_atomically(path, format_partition_metadata(topic_id).encode())
+    """Not synced: the first flush of the log does it, before anything else of the log is safe."""
+    write_whole(fs, path, format_partition_metadata(topic_id).encode(), sync=False)
 
 
 def format_partition_metadata(topic_id: bytes) -> str:

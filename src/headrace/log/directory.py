@@ -16,6 +16,10 @@ Open files are bounded (`open_files`), whatever the number of partitions. The ch
 old recovery point costs a longer recovery, an old log start brings deleted records back for a while. They must not be
 ahead of their log. So they are lowered on disk right after a truncation, and a name that is used again is taken out
 of them first.
+
+Logs are created and deleted without a sync, since the loop cannot wait for it. The first flush of a log saves its name
+and its topic's id before anything in it counts as safe. A power cut may take away a log that was never flushed, and
+bring one back that was deleted; the cluster's metadata, which is safe, tells which ones there are.
 """
 
 import contextlib
@@ -42,7 +46,7 @@ from headrace.log.chores import Chore
 from headrace.log.cleaner import Cleaner
 from headrace.log.cleaner_run import CleanerLimits
 from headrace.log.config import LogConfig
-from headrace.log.directory_chores import RemoveDirectory, WriteCheckpoints
+from headrace.log.directory_chores import CheckpointFiles, RemoveDirectory, WriteCheckpoints
 from headrace.log.directory_names import DirectoryState, deleted_name, directory_name, parse_directory_name
 from headrace.log.errors import CorruptCheckpointError, LogError, StorageError
 from headrace.log.fs import FileSystem
@@ -84,6 +88,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, Log] = {}
         self._topic_ids: dict[TopicPartition, bytes | None] = {}
         self._doomed: list[tuple[int, str]] = []  # when a deleted directory may go, and its path
+        self._checkpoints = CheckpointFiles(fs)
         self._tables = {name: self._read_table(name) for name in _TABLES}  # as on disk, or newer
         self.cleaner = Cleaner(fs, self.open_files, self._tables[CLEANER_OFFSETS], cleaner_limits)
         self.broker_epoch = read_clean_shutdown(fs, f"{path}/{CLEAN_SHUTDOWN}")  # of the last process, if it was clean
@@ -226,18 +231,17 @@ class LogDirectory:
         return self._topic_ids[partition]
 
     def create(self, partition: TopicPartition, *, topic_id: bytes, now_ms: int) -> Log:
-        """A new, empty log. Its name and its topic's id are safe when this returns. Raises StorageError."""
+        """A new, empty log, which is safe after its first flush. Raises StorageError."""
         assert partition not in self, partition
+        path = self.path_of(partition)
         try:
             if any(partition in table for table in self._tables.values()):
-                self.plan_checkpoint().run()  # without it: this is another log under an old name
-            path = self.path_of(partition)
+                # Without it: this is another log under an old name.
+                self.plan_checkpoint().run_without_sync()
             self._fs.make_dir(path)
-            write_topic_id(self._fs, f"{path}/{PARTITION_METADATA}", topic_id)
-            self._fs.sync_dir(self.path)
+            self._write_topic_id(partition, topic_id)
         except OSError as error:
-            raise StorageError(f"cannot create {self.path_of(partition)}: {error}") from error
-        self._topic_ids[partition] = topic_id
+            raise StorageError(f"cannot create {path}: {error}") from error
         log = Log.open(
             self._fs,
             path,
@@ -250,8 +254,20 @@ class LogDirectory:
         self._logs[partition] = log
         return log
 
+    def adopt(self, partition: TopicPartition, topic_id: bytes) -> None:
+        """An opened log that does not know its topic is this topic's. Raises StorageError."""
+        self._logs[partition].topic_id = topic_id
+        try:
+            self._write_topic_id(partition, topic_id)
+        except OSError as error:
+            raise StorageError(f"cannot write into {self.path_of(partition)}: {error}") from error
+
+    def _write_topic_id(self, partition: TopicPartition, topic_id: bytes) -> None:
+        write_topic_id(self._fs, f"{self.path_of(partition)}/{PARTITION_METADATA}", topic_id)
+        self._topic_ids[partition] = topic_id
+
     def delete(self, partition: TopicPartition, *, now_ms: int) -> None:
-        """The log is gone for good; its files go later (`take_chores`). Raises StorageError."""
+        """The log is gone; its files go later (`take_chores`). Raises StorageError."""
         assert partition in self, partition
         doomed = f"{self.path}/{deleted_name(partition, uuid.uuid4().hex)}"
         log = self._logs.get(partition)
@@ -259,7 +275,6 @@ class LogDirectory:
             log.segments.close()
         try:
             self._fs.rename(self.path_of(partition), doomed)
-            self._fs.sync_dir(self.path)
         except OSError as error:
             raise StorageError(f"cannot delete {self.path_of(partition)}: {error}") from error
         self._logs.pop(partition, None)
@@ -299,7 +314,7 @@ class LogDirectory:
         return [RemoveDirectory(self._fs, path) for path in due]
 
     def plan_checkpoint(self) -> WriteCheckpoints:
-        """The four checkpoints as of now. Hand out one at a time: an older one must not overwrite a newer one."""
+        """The four checkpoints as of now."""
         for partition, log in self._logs.items():
             self._tables[RECOVERY_POINTS][partition] = log.recovery_point
             self._tables[HIGH_WATERMARKS][partition] = log.high_watermark
@@ -313,7 +328,7 @@ class LogDirectory:
             for gone in table.keys() - here:
                 del table[gone]
         tables = {f"{self.path}/{name}": dict(table) for name, table in self._tables.items()}
-        return WriteCheckpoints(self._fs, tables)
+        return self._checkpoints.plan(tables)
 
     def abandon(self) -> None:
         """Let go of everything as a crash does: nothing is written, synced or noted, and the next start recovers."""

@@ -9,6 +9,7 @@ flushed. A sealed segment is, when indexes and snapshot are synced, too.
 import os
 from collections.abc import Sequence
 
+from headrace.log.checkpoints import PARTITION_METADATA
 from headrace.log.chores import Flushable, FlushPlan
 from headrace.log.epoch_file import EpochFile
 from headrace.log.fs import File, FileSystem
@@ -46,7 +47,7 @@ class Durability:
         self._segments = segments
         self._producers = producers
         self._epochs = epochs
-        self._is_new = False  # the log's own name is not safe yet
+        self._is_new = False  # neither the log's own name nor its topic's id are safe yet
         self._name_changes = 0  # in the log's directory, and how many of them are safe
         self._synced_name_changes = 0
         self._last_segment_name = 0  # the number of the change that named the youngest segment
@@ -144,6 +145,7 @@ class Durability:
     ) -> FlushPlan:
         directories = [self._directory] if self._name_changes != self._synced_name_changes else []
         if self._is_new:
+            paths += (f"{self._directory}/{PARTITION_METADATA}",)
             directories.append(os.path.dirname(self._directory))
         return FlushPlan(
             log=log,

@@ -263,19 +263,25 @@ def _lock_whole_file(fd: int) -> None:
 def write_atomically(fs: FileSystem, path: str, data: Buffer) -> None:
     """Temporary file, sync, rename, sync of the directory: each step is needed, and in this order."""
     tmp = path + TMP_SUFFIX
-    file = fs.open(tmp, create=True)
+    write_whole(fs, tmp, data, sync=True)
+    fs.rename(tmp, path)
+    fs.sync_dir(os.path.dirname(path))
+
+
+def write_whole(fs: FileSystem, path: str, data: Buffer, *, sync: bool) -> None:
+    """The file has this content, or is not there."""
+    file = fs.open(path, create=True)
     try:
         file.truncate(0)
         file.append(data)
-        file.sync()
+        if sync:
+            file.sync()
     except OSError:
         with contextlib.suppress(OSError):
-            fs.remove(tmp)
+            fs.remove(path)
         raise
     finally:
         file.close()
-    fs.rename(tmp, path)
-    fs.sync_dir(os.path.dirname(path))
 
 
 def sync_file(fs: FileSystem, path: str) -> None:

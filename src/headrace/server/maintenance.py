@@ -4,7 +4,7 @@ Theory. Nothing here may be felt by a request. Work on the loop goes partition b
 and then gives way; what may wait for the disk goes to the worker thread, and only while that has room. A round visits
 all partitions that were there when it began; the next one begins an interval after its end.
 
-    wake        from the start: open the logs that nobody has asked for yet, so that they get what follows
+    wake        while some sleep: open or make the logs that nobody has asked for yet, so that they get what follows
     tidy        every second: hand the logs' chores to the worker, and begin syncs that are due by `flush.ms`
     retention   `log.retention.check.interval.ms`: delete segments that have had their time
     producers   `producer.id.expiration.check.interval.ms`: forget those who were silent for too long
@@ -33,7 +33,7 @@ from headrace.server.worker import Worker
 
 _LOG: Final = logging.getLogger(__name__)
 
-WAKES: Final = 5  # logs opened per turn, at 0.2 ms each
+WAKES: Final = 5  # logs opened or made per turn, at 0.2 ms each
 VISITS: Final = 50  # partitions per turn: about a millisecond of retention, less of anything else
 TURN_MS: Final = 10  # between turns requests have the loop
 TIDY_INTERVAL_MS: Final = 1000
@@ -141,6 +141,8 @@ class Maintenance:
             self._flushes.add(partition)
 
     def _tidy_directory(self) -> None:
+        if self._waking is None and self._partitions.are_some_asleep:
+            self._wake()
         if self._worker.has_room:
             for chore in self._logs.take_chores(now_ms=self._clock.now_ms()):
                 self._worker.submit(chore)

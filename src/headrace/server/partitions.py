@@ -6,7 +6,8 @@ share all that the records between them did not touch.
 
 A log that was there when the node started is opened when somebody first asks for it, or when `wake` comes to it: ten
 thousand partitions must not delay the start. Until then the partition sleeps. Nothing is lost on the way: the image
-says what its role is, and the newest image holds when it wakes.
+says what its role is, and the newest image holds when it wakes. Of many new partitions most sleep, too: making files
+takes a part of a millisecond for each, in which the loop serves nobody.
 
 A log that cannot be opened does not stop the others: its partition is offline, and clients hear KAFKA_STORAGE_ERROR.
 """
@@ -31,6 +32,8 @@ from headrace.server.partition import Partition
 
 _LOG: Final = logging.getLogger(__name__)
 
+CREATES_AT_ONCE: Final = 10  # new logs of one change of the image; the others are made when they wake
+
 
 class Partitions:
     """Iterates over the replicas of this node that are awake. `leader` finds those that it leads.
@@ -40,6 +43,7 @@ class Partitions:
 
     __slots__ = (
         "_by_place",
+        "_creates_left",
         "_defaults",
         "_flushes",
         "_image",
@@ -71,6 +75,7 @@ class Partitions:
         self._led: dict[tuple[str | bytes, int], Partition] = {}  # by name and by id
         self._offline: set[tuple[bytes, int]] = set()
         self._sleeping: dict[tuple[bytes, int], None] = {}
+        self._creates_left = 0  # within one `apply`
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_place.values())
@@ -94,6 +99,10 @@ class Partitions:
     def has(self, partition: Partition) -> bool:
         """Is it still here? Who keeps one for later must ask."""
         return self._by_place.get((partition.topic_id, partition.index)) is partition
+
+    @property
+    def are_some_asleep(self) -> bool:
+        return bool(self._sleeping)
 
     def wake(self, count: int) -> bool:
         """Open so many of the logs that sleep. False if none is left."""
@@ -126,6 +135,7 @@ class Partitions:
     def apply(self, old: Image, new: Image) -> None:
         """What the node has becomes what `new` says; it was what `old` says."""
         self._image = new
+        self._creates_left = CREATES_AT_ONCE
         if new.configs is not old.configs and self._broker_configs_differ(old, new):
             self._defaults = TopicDefaults(new, self.node_id, self._static)
             self._configure(new, new.topics)
@@ -185,9 +195,13 @@ class Partitions:
             self._set_role(self._by_place[place], state)
 
     def _may_sleep(self, topic: Topic, index: int, opened: Container[TopicPartition]) -> bool:
-        """Is its log there, and has nobody opened it?"""
+        """Is its log there, and has nobody opened it? Or are too many new ones at once?"""
         name = TopicPartition(topic.name, index)
-        return name in self._logs and name not in opened and (topic.topic_id, index) not in self._offline
+        if name in opened or (topic.topic_id, index) in self._offline:
+            return False
+        if name not in self._logs:
+            self._creates_left -= 1
+        return name in self._logs or self._creates_left < 0
 
     def _open(self, topic: Topic, index: int, settings: TopicSettings) -> bool:
         place = (topic.topic_id, index)
@@ -208,7 +222,11 @@ class Partitions:
         if place in self._logs and self._logs.topic_id(place) not in (topic_id, None):
             self._logs.delete(place, now_ms=now_ms)  # of a topic with the same name, deleted while this node was away
         log = self._logs.get(place, now_ms=now_ms)
-        return self._logs.create(place, topic_id=topic_id, now_ms=now_ms) if log is None else log
+        if log is None:
+            return self._logs.create(place, topic_id=topic_id, now_ms=now_ms)
+        if self._logs.topic_id(place) is None:
+            self._logs.adopt(place, topic_id)
+        return log
 
     def _set_role(self, partition: Partition, state: PartitionState) -> None:
         keys: tuple[tuple[str | bytes, int], ...] = (
@@ -250,7 +268,8 @@ class Partitions:
     def delete_strays(self) -> None:
         """After the first image: delete the logs of topics that were deleted while this node was away."""
         for place in list(self._logs):
-            topic_id = self._logs.topic_id(place)
-            if topic_id is not None and topic_id not in self._image.topics:
+            # One without an id was never flushed, or is older than ids: then its name must do.
+            topic_id = self._logs.topic_id(place) or self._image.topic_ids.get(place.topic)
+            if topic_id not in self._image.topics:
                 _LOG.info("[%s] belongs to no topic any more, and is deleted", place)
                 self._delete(place)

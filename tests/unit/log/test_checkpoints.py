@@ -1,6 +1,8 @@
 """The small text files: Kafka's exact content; what Kafka wrote is read; what is malformed is refused with its line."""
 
+from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -15,11 +17,12 @@ from headrace.log.checkpoints import (
     read_offsets,
     read_topic_id,
     write_clean_shutdown,
-    write_offsets,
     write_topic_id,
 )
+from headrace.log.directory_chores import CheckpointFiles
 from headrace.log.errors import CorruptCheckpointError
 from headrace.log.fs import RealFileSystem
+from headrace.log.memory_fs import Fault
 from headrace.log.meta_properties import (
     MetaProperties,
     format_meta_properties,
@@ -28,6 +31,7 @@ from headrace.log.meta_properties import (
     write_meta_properties,
 )
 from headrace.protocol.types import uuid_from_text
+from tests.support.segments import memory_fs
 
 FS = RealFileSystem()
 TOPIC_ID = uuid_from_text("cVc1N2pRSOGGnQR2nJQ3bw")
@@ -66,9 +70,12 @@ def test_a_malformed_offset_checkpoint_is_refused_with_file_and_line(text: str, 
 def test_offsets_survive_the_disk(tmp_path: Path) -> None:
     path = f"{tmp_path}/recovery-point-offset-checkpoint"
     assert read_offsets(FS, path) == {}
-    write_offsets(FS, path, {TopicPartition("t", 1): 5})
-    write_offsets(FS, path, {TopicPartition("t", 1): 6})
+    files = CheckpointFiles(FS)
+    files.plan({path: {TopicPartition("t", 1): 5}}).run()
+    files.plan({path: {TopicPartition("t", 1): 6}}).run()
     assert read_offsets(FS, path) == {TopicPartition("t", 1): 6}
+    files.plan({path: {TopicPartition("t", 1): 7}}).run_without_sync()
+    assert read_offsets(FS, path) == {TopicPartition("t", 1): 7}
     assert [entry.name for entry in tmp_path.iterdir()] == ["recovery-point-offset-checkpoint"]
 
 
@@ -102,6 +109,56 @@ def test_malformed_partition_metadata_is_refused_with_file_and_line(text: str, r
 def test_a_topic_id_survives_the_disk(tmp_path: Path) -> None:
     write_topic_id(FS, f"{tmp_path}/partition.metadata", TOPIC_ID)
     assert read_topic_id(FS, f"{tmp_path}/partition.metadata") == TOPIC_ID
+
+
+@pytest.mark.parametrize("content", ["", "version: 0\ntopic_id: cVc1N2pRSO", "\0" * 43, "version: 0\n" + "\0" * 32])
+def test_a_topic_id_that_a_power_cut_has_cut_short_was_never_saved(tmp_path: Path, content: str) -> None:
+    (tmp_path / "partition.metadata").write_text(content)
+    assert read_topic_id(FS, f"{tmp_path}/partition.metadata") is None
+
+
+def test_an_older_checkpoint_never_takes_the_place_of_a_newer_one(tmp_path: Path) -> None:
+    path = f"{tmp_path}/recovery-point-offset-checkpoint"
+    files = CheckpointFiles(FS)
+    older = files.plan({path: {TopicPartition("deleted", 0): 500}})
+    newer = files.plan({path: {TopicPartition("t", 1): 7}})
+    newer.run_without_sync()
+    older.run()
+    assert read_offsets(FS, path) == {TopicPartition("t", 1): 7}
+    files.plan({path: {TopicPartition("t", 1): 8}}).run()
+    newer.run()
+    assert read_offsets(FS, path) == {TopicPartition("t", 1): 8}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["recovery-point-offset-checkpoint"]
+
+
+def test_checkpoints_that_have_not_changed_are_not_written_again() -> None:
+    fs = memory_fs("data")
+    files = CheckpointFiles(fs)
+    offsets = {TopicPartition("t", 1): 5}
+
+    def steps(work: Callable[[], None]) -> int:
+        before = fs.steps
+        work()
+        return fs.steps - before
+
+    assert steps(files.plan({"data/c": offsets}).run) > 0
+    assert steps(files.plan({"data/c": offsets}).run) == 0
+    assert steps(files.plan({"data/c": offsets, "data/d": {}}).run) > 0
+    # What was not synced is not known to be there, the same content included.
+    files.plan({"data/c": offsets}).run_without_sync()
+    assert steps(files.plan({"data/c": offsets}).run) > 0
+    assert read_offsets(fs.crash(Random(1)), "data/c") == offsets
+
+
+def test_a_checkpoint_that_could_not_be_saved_is_saved_the_next_time() -> None:
+    fs = memory_fs("data")
+    files = CheckpointFiles(fs)
+    fs.faults.append(Fault("sync_dir"))
+    with pytest.raises(OSError, match="data"):
+        files.plan({"data/c": {TopicPartition("t", 1): 5}}).run()
+    files.plan({"data/c": {TopicPartition("t", 1): 5}}).run()
+    for seed in range(5):
+        assert read_offsets(fs.crash(Random(seed)), "data/c") == {TopicPartition("t", 1): 5}
 
 
 def test_the_clean_shutdown_file_has_kafkas_text(tmp_path: Path) -> None:

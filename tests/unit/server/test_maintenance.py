@@ -17,6 +17,7 @@ from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.server.group_commit import GroupCommit
 from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, WAKES, Maintenance, MaintenanceSettings
+from headrace.server.partitions import CREATES_AT_ONCE
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NOW_MS, OneNode
 
@@ -121,6 +122,7 @@ def test_many_partitions_are_visited_a_few_at_a_time(site: Site) -> None:
 
 def test_a_topic_deleted_between_two_turns_is_left_alone(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.node.create_topic("first", partitions=VISITS)
+    site.node.partitions.wake(VISITS)
     site.node.create_topic("t", retention_ms="1")
     site.append()
     partition = site.node.partition("t")
@@ -144,6 +146,16 @@ def test_logs_that_sleep_are_woken_and_get_their_retention(site: Site) -> None:
     assert len(again.node.partitions) == 2 * WAKES
     again.pass_time(2 * HOUR_MS)
     assert again.node.partition("t").log.log_start_offset == 1
+
+
+def test_new_partitions_that_nobody_asked_for_are_made_soon(site: Site) -> None:
+    site.pass_time(TURN_MS)  # nobody sleeps, and nobody is looked for any more
+    site.node.create_topic("t", partitions=CREATES_AT_ONCE + 2 * WAKES)
+    assert len(site.node.partitions) == CREATES_AT_ONCE
+    site.pass_time(TIDY_INTERVAL_MS - TURN_MS)
+    assert len(site.node.partitions) == CREATES_AT_ONCE + WAKES
+    site.pass_time(TURN_MS)
+    assert len(site.node.partitions) == CREATES_AT_ONCE + 2 * WAKES
 
 
 def test_rolled_segments_are_made_durable_soon(site: Site) -> None:

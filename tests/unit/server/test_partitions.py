@@ -5,9 +5,11 @@ import errno
 import pytest
 
 from headrace.cluster.image import CLUSTER_DEFAULT, EMPTY_IMAGE
+from headrace.log.checkpoints import TopicPartition
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.metadata_records import ConfigRecord, PartitionChangeRecord, PartitionRecord
+from headrace.server.partitions import CREATES_AT_ONCE
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NODE_ID, NOW_MS, OneNode
 
@@ -138,6 +140,27 @@ def test_a_log_that_cannot_be_opened_stops_no_other(
     assert "[t-0] is offline" in caplog.text
 
 
+def test_of_many_new_partitions_most_are_made_when_somebody_asks_for_them(node: OneNode, fs: MemoryFileSystem) -> None:
+    node.create_topic("t", partitions=CREATES_AT_ONCE + 3)
+    assert len(fs.list_dir("/data")) == len(node.logs) == len(node.partitions) == CREATES_AT_ONCE
+    last = CREATES_AT_ONCE + 2
+    assert node.partition("t", last).is_leader
+    assert node.partition("t", last).log.log_end_offset == 0
+    assert len(node.logs) == CREATES_AT_ONCE + 1
+    assert node.partitions.wake(1)
+    assert not node.partitions.wake(1)
+    assert len(node.logs) == CREATES_AT_ONCE + 3
+    node.create_topic("u")
+    assert len(node.partitions) == CREATES_AT_ONCE + 4
+
+
+def test_a_topic_with_partitions_that_were_never_made_can_be_deleted(node: OneNode) -> None:
+    node.create_topic("t", partitions=CREATES_AT_ONCE + 3)
+    node.delete_topic("t")
+    assert len(node.logs) == 0
+    assert not node.partitions.are_some_asleep
+
+
 def restart(node: OneNode, fs: MemoryFileSystem) -> OneNode:
     """The same node after a clean stop, with the image as it is now."""
     node.logs.close()
@@ -154,6 +177,25 @@ def test_a_restart_finds_the_records_and_the_high_watermark(node: OneNode, fs: M
     again = restart(node, fs)
     assert again.partition("t").log.high_watermark == 2
     assert append(again) == 2
+
+
+def test_logs_that_lost_their_topic_id_belong_to_the_topic_of_their_name(node: OneNode, fs: MemoryFileSystem) -> None:
+    """A power cut before the first flush does that."""
+    topic_id = node.create_topic("kept")
+    node.create_topic("gone")
+    append(node, "kept")
+    node.logs.close()
+    node.controller.unsubscribe_all()
+    node.delete_topic("gone")
+    for name in ("kept", "gone"):
+        fs.write_atomically(f"/data/{name}-0/partition.metadata", b"")
+    again = OneNode(fs)
+    again.partitions.apply(EMPTY_IMAGE, node.controller.image)
+    again.partitions.delete_strays()
+    assert again.partition("kept").log.log_end_offset == 1
+    assert [str(place) for place in again.logs] == ["kept-0"]
+    again.logs.close()
+    assert OneNode(fs).logs.topic_id(TopicPartition("kept", 0)) == topic_id
 
 
 def test_topics_that_were_deleted_while_the_node_was_away_are_deleted_at_its_start(
