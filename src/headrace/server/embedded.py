@@ -138,7 +138,9 @@ class EmbeddedBroker:
             self._is_closed = True
             run, self._run = self._run, None
             try:
-                if run is not None:
+                if run is not None and self._temporary is not None:
+                    run.kill()  # nobody will miss what a clean stop writes
+                elif run is not None:
                     run.stop()
             finally:
                 self._give_back()
