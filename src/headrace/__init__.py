@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = ["Admin", "Broker", "ConfigError", "KafkaError", "TopicPartition", "__version__"]
 
 if TYPE_CHECKING:
+    from headrace import testing as testing
     from headrace.client.admin import Admin
     from headrace.client.errors import ConfigError, KafkaError
     from headrace.client.topic_partition import TopicPartition
@@ -32,6 +33,8 @@ _LAZY: Final = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "testing":
+        return import_module("headrace.testing")
     if name not in _LAZY:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     module, attribute = _LAZY[name]
