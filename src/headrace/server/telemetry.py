@@ -16,7 +16,7 @@ from zlib import crc32
 from headrace.cluster.client_metrics_configs import CLIENT_METRICS_CONFIGS, parse_match
 from headrace.cluster.config_resolution import client_metrics_values
 from headrace.cluster.config_types import InvalidConfigError
-from headrace.cluster.image import ConfigKind, Image
+from headrace.cluster.image import ConfigKind, ConfigResource, Image
 from headrace.protocol.compression import Codec
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
@@ -95,10 +95,23 @@ class _Client:
 class Telemetry:
     """Which clients there are, and when they were heard of."""
 
-    __slots__ = ("_clients",)
+    __slots__ = ("_clients", "_configs", "_is_wanted")
 
     def __init__(self) -> None:
         self._clients: OrderedDict[bytes, _Client] = OrderedDict()
+        self._configs: Mapping[ConfigResource, Mapping[str, str]] = {}  # those that `_is_wanted` tells of
+        self._is_wanted = False
+
+    def is_wanted(self, image: Image) -> bool:
+        """Has anybody subscribed to metrics of clients?
+
+        As long as nobody has, clients are better not told that they may ask: librdkafka tells its user of every time.
+        Apache Kafka, too, offers telemetry only where something takes it.
+        """
+        if image.configs is not self._configs:
+            self._configs = image.configs
+            self._is_wanted = any(resource.kind == ConfigKind.CLIENT_METRICS for resource in image.configs)
+        return self._is_wanted
 
     def subscribe(
         self, client_instance_id: bytes, wanted: Subscription, *, max_bytes: int, now_ms: int

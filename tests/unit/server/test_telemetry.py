@@ -109,6 +109,19 @@ def test_a_client_that_does_not_name_its_software_is_unknown() -> None:
     assert wishes(node, client=Client(peer=("::1", 7)))[0] == ["a."]
 
 
+def test_telemetry_is_offered_while_somebody_wants_it() -> None:
+    def is_offered() -> bool:
+        rows = node.ask("ApiVersions", 4, ApiVersionsRequest("test", "1")).api_keys
+        return {71, 72} <= {row.api_key for row in rows}
+
+    node = AdminNode()
+    assert not is_offered()
+    subscribe(node, "some", metrics="a.")
+    assert is_offered()
+    node.write(ConfigRecord(ConfigKind.CLIENT_METRICS, "some", "metrics", None))
+    assert not is_offered()
+
+
 # When
 
 

@@ -1,6 +1,7 @@
 """ApiVersions (key 18, versions 0-4): what this broker speaks, and the features that the cluster has agreed on.
 
-Behaviour   the table of handlers, as it is; client software names are checked as Kafka checks them
+Behaviour   the table of handlers, without telemetry as long as nobody wants any; client software names are checked as
+            Kafka checks them
 Versions    3 adds features (as tagged fields); 4 may tell of features whose lowest level is 0
             a version that is too new is answered in version 0 by the dispatcher (KIP-511)
 Left out    nothing
@@ -24,6 +25,7 @@ from headrace.server.telemetry import ClientSoftware
 
 _API_VERSIONS_KEY: Final = 18
 _PRODUCE_KEY: Final = 0
+_TELEMETRY_KEYS: Final = (71, 72)
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")  # KIP-511
 
 
@@ -33,7 +35,7 @@ def handle(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsRespo
     if ctx.version >= 3:
         ctx.connection.session = ClientSoftware(request.client_software_name, request.client_software_version)
     return ApiVersionsResponse(
-        api_keys=_advertised(),
+        api_keys=_advertised(ctx),
         # A client of version 3 takes a lowest level of 0 for an error (KAFKA-17492), so it does not see those features.
         supported_features=[
             SupportedFeatureKey(name, levels.lowest, levels.highest)
@@ -54,11 +56,13 @@ def unsupported_version() -> ApiVersionsResponse:
     )
 
 
-def _advertised() -> list[ApiVersion]:
+def _advertised(ctx: RequestContext) -> list[ApiVersion]:
     # KAFKA-18659: librdkafka before 2.11 looks for Produce version 0 before it compresses, though nobody serves it.
+    hidden = () if ctx.broker.telemetry.is_wanted(ctx.image) else _TELEMETRY_KEYS
     return [
         ApiVersion(served.key, 0 if served.key == _PRODUCE_KEY else served.min_version, served.max_version)
         for served in sorted(SERVED.values())
+        if served.key not in hidden
     ]
 
 
