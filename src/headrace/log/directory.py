@@ -60,7 +60,7 @@ LOCK: Final = ".lock"
 # The usual limit of a process is 1,024 open files, and sockets need some, too. Whoever has raised it may give more.
 MAX_OPEN_FILES: Final = 512
 
-_TABLES: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
+ALL_CHECKPOINTS: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 
 
 class LogDirectory:
@@ -88,8 +88,10 @@ class LogDirectory:
         self._logs: dict[TopicPartition, Log] = {}
         self._topic_ids: dict[TopicPartition, bytes | None] = {}
         self._doomed: list[tuple[int, str]] = []  # when a deleted directory may go, and its path
+        # Names that are not in use any more, and the last plan of checkpoints which may have them.
+        self._stale: dict[TopicPartition, int] = {}
         self._checkpoints = CheckpointFiles(fs)
-        self._tables = {name: self._read_table(name) for name in _TABLES}  # as on disk, or newer
+        self._tables = {name: self._read_table(name) for name in ALL_CHECKPOINTS}  # as planned last
         self.cleaner = Cleaner(fs, self.open_files, self._tables[CLEANER_OFFSETS], cleaner_limits)
         self.broker_epoch = read_clean_shutdown(fs, f"{path}/{CLEAN_SHUTDOWN}")  # of the last process, if it was clean
         self.meta = self._read_meta()
@@ -138,6 +140,7 @@ class LogDirectory:
                 self._doomed.append((now_ms, f"{self.path}/{name}"))
             else:
                 self.left_alone.append(name)
+        self._stale = {name: 0 for table in self._tables.values() for name in table if name not in self._unopened}
         if not self.was_clean:
             for partition in sorted(self._unopened):
                 with contextlib.suppress(StorageError):
@@ -235,9 +238,9 @@ class LogDirectory:
         assert partition not in self, partition
         path = self.path_of(partition)
         try:
-            if any(partition in table for table in self._tables.values()):
-                # Without it: this is another log under an old name.
-                self.plan_checkpoint().run_without_sync()
+            if self._is_stale(partition):
+                self.plan_checkpoint().run_without_sync()  # without it: this is another log under an old name
+            self._stale.pop(partition, None)
             self._fs.make_dir(path)
             self._write_topic_id(partition, topic_id)
         except OSError as error:
@@ -281,6 +284,7 @@ class LogDirectory:
         self._unopened.pop(partition, None)
         self.broken.pop(partition, None)
         self._topic_ids.pop(partition, None)
+        self._stale[partition] = self._checkpoints.last_number
         self.cleaner.forget(partition)
         config = self._config_of(partition) if log is None else log.config  # which may have changed since it was opened
         self._doomed.append((now_ms + config.file_delete_delay_ms, doomed))
@@ -313,22 +317,35 @@ class LogDirectory:
         self._doomed = [(due_ms, path) for due_ms, path in self._doomed if due_ms > now_ms]
         return [RemoveDirectory(self._fs, path) for path in due]
 
-    def plan_checkpoint(self) -> WriteCheckpoints:
-        """The four checkpoints as of now."""
-        for partition, log in self._logs.items():
-            self._tables[RECOVERY_POINTS][partition] = log.recovery_point
-            self._tables[HIGH_WATERMARKS][partition] = log.high_watermark
-            if log.log_start_offset:
-                self._tables[LOG_STARTS][partition] = log.log_start_offset
-            else:
-                self._tables[LOG_STARTS].pop(partition, None)
-        self._tables[CLEANER_OFFSETS] = dict(self.cleaner.cleaned_to)
-        here = self._unopened.keys() | self._logs.keys() | self.broken.keys()
-        for table in self._tables.values():
-            for gone in table.keys() - here:
-                del table[gone]
-        tables = {f"{self.path}/{name}": dict(table) for name, table in self._tables.items()}
-        return self._checkpoints.plan(tables)
+    def plan_checkpoint(self, *names: str) -> WriteCheckpoints:
+        """All checkpoints as of now, or these."""
+        self._stale = {partition: number for partition, number in self._stale.items() if self._is_stale(partition)}
+        return self._checkpoints.plan(
+            {f"{self.path}/{name}": dict(self._update_table(name)) for name in names or ALL_CHECKPOINTS}
+        )
+
+    def _update_table(self, name: str) -> dict[TopicPartition, int]:
+        logs = self._logs.items()
+        table = self._tables[name]
+        if name == RECOVERY_POINTS:
+            table.update({partition: log.recovery_point for partition, log in logs})
+        elif name == HIGH_WATERMARKS:
+            table.update({partition: log.high_watermark for partition, log in logs})
+        elif name == LOG_STARTS:
+            table.update({partition: log.log_start_offset for partition, log in logs})
+            table = self._tables[name] = {partition: offset for partition, offset in table.items() if offset}
+        else:
+            table = self._tables[name] = dict(self.cleaner.cleaned_to)
+        for gone in self._stale:
+            table.pop(gone, None)
+        return table
+
+    def _is_stale(self, partition: TopicPartition) -> bool:
+        """May a checkpoint on disk, or one on its way there, have the name of a log that is gone?"""
+        number = self._stale.get(partition)
+        return number is not None and not all(
+            self._checkpoints.is_newer(f"{self.path}/{name}", number) for name in ALL_CHECKPOINTS
+        )
 
     def abandon(self) -> None:
         """Let go of everything as a crash does: nothing is written, synced or noted, and the next start recovers."""

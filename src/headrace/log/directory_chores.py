@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from threading import Lock
 from typing import Final
 
@@ -21,18 +20,24 @@ class CheckpointFiles:
     again: an idle broker leaves the disk alone.
     """
 
-    __slots__ = ("_fs", "_lock", "_named", "_numbers", "_saved")
+    __slots__ = ("_fs", "_lock", "_named", "_saved", "last_number")
 
     def __init__(self, fs: FileSystem) -> None:
         self._fs = fs
-        self._numbers = count(1)
+        self.last_number = 0  # of a plan
         self._lock = Lock()  # for the two that follow, and the renames; held for some microseconds
         self._named: dict[str, int] = {}  # by path: the number of the plan whose content stands there
         self._saved: dict[str, bytes] = {}  # what is known to be safe on disk
 
     def plan(self, tables: Mapping[str, Offsets]) -> "WriteCheckpoints":
-        """The content as of now, by path. Plans of one thread are numbered in the order of their content."""
-        return WriteCheckpoints(self, tables, next(self._numbers))
+        """The content as of now, by path."""
+        self.last_number += 1
+        return WriteCheckpoints(self, tables, self.last_number)
+
+    def is_newer(self, path: str, number: int) -> bool:
+        """Is what the next process would find there from a later plan than this?"""
+        with self._lock:
+            return self._named.get(path, 0) > number
 
     def save(self, tables: Mapping[str, Offsets], number: int) -> None:
         """Safe when this returns. Raises OSError."""

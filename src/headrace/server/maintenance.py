@@ -8,7 +8,9 @@ all partitions that were there when it began; the next one begins an interval af
     tidy        every second: hand the logs' chores to the worker, and begin syncs that are due by `flush.ms`
     retention   `log.retention.check.interval.ms`: delete segments that have had their time
     producers   `producer.id.expiration.check.interval.ms`: forget those who were silent for too long
-    checkpoint  `log.flush.offset.checkpoint.interval.ms`: save recovery points, log starts and high watermarks
+    checkpoints `log.flush.offset.checkpoint.interval.ms`: save up to where logs are safe and compacted
+                `log.flush.start.offset.checkpoint.interval.ms`: save where logs start
+                `replica.high.watermark.checkpoint.interval.ms`: save high watermarks
     compaction  one log at a time, the dirtiest first; rests for `log.cleaner.backoff.ms` when there is none
 """
 
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from headrace.cluster.config_types import Value
+from headrace.log.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from headrace.log.config import UNLIMITED
 from headrace.log.directory import LogDirectory
 from headrace.log.directory_chores import WriteCheckpoints
@@ -42,7 +45,9 @@ TIDY_INTERVAL_MS: Final = 1000
 class MaintenanceSettings(NamedTuple):
     retention_interval_ms: int = 300_000
     producers_interval_ms: int = 600_000
-    checkpoint_interval_ms: int = 60_000
+    recovery_points_interval_ms: int = 60_000
+    log_starts_interval_ms: int = 60_000
+    high_watermarks_interval_ms: int = 5_000
     cleaner_backoff_ms: int = 15_000
     cleaner_enabled: bool = True
 
@@ -54,6 +59,8 @@ class MaintenanceSettings(NamedTuple):
             known["log.retention.check.interval.ms"],
             known["producer.id.expiration.check.interval.ms"],
             known["log.flush.offset.checkpoint.interval.ms"],
+            known["log.flush.start.offset.checkpoint.interval.ms"],
+            known["replica.high.watermark.checkpoint.interval.ms"],
             known["log.cleaner.backoff.ms"],
             known["log.cleaner.enable"],
         )
@@ -76,7 +83,7 @@ class Maintenance:
         self._partitions = partitions
         self._fs = fs
         self._logs = logs
-        self._is_saving = False
+        self._saving: set[tuple[str, ...]] = set()  # the checkpoints that the worker has not yet written
         self._waking: Timer | None = None
         self._worker = worker
         self._flushes = flushes
@@ -86,7 +93,9 @@ class Maintenance:
             _Round(partitions, clock, TIDY_INTERVAL_MS, self._tidy, self._tidy_directory),
             _Round(partitions, clock, settings.retention_interval_ms, self._retain),
             _Round(partitions, clock, settings.producers_interval_ms, self._forget_producers),
-            _Round(partitions, clock, settings.checkpoint_interval_ms, None, self._checkpoint),
+            self._saving_of(settings.recovery_points_interval_ms, RECOVERY_POINTS, CLEANER_OFFSETS),
+            self._saving_of(settings.log_starts_interval_ms, LOG_STARTS),
+            self._saving_of(settings.high_watermarks_interval_ms, HIGH_WATERMARKS),
         ]
         self._compaction = Compaction(partitions, worker, logs.cleaner, clock, settings.cleaner_backoff_ms)
         self._compacts = settings.cleaner_enabled
@@ -105,15 +114,17 @@ class Maintenance:
             each.stop()
         self._compaction.stop()
 
-    def _checkpoint(self) -> None:
-        # One at a time: an older one must not overwrite a newer one.
-        if self._worker.has_room and not self._is_saving:
-            self._is_saving = True
-            self._worker.submit(_Save(self, self._logs.plan_checkpoint()))
+    def _saving_of(self, interval_ms: int, *names: str) -> "_Round":
+        return _Round(self._partitions, self._clock, interval_ms, None, lambda: self._save(names))
 
-    def saved(self, error: OSError | None) -> None:
+    def _save(self, names: tuple[str, ...]) -> None:
+        if self._worker.has_room and names not in self._saving:
+            self._saving.add(names)
+            self._worker.submit(_Save(self, names, self._logs.plan_checkpoint(*names)))
+
+    def saved(self, names: tuple[str, ...], error: OSError | None) -> None:
         """What is saved may be old, so a failure is made up for by the next one."""
-        self._is_saving = False
+        self._saving.discard(names)
         if error is not None:
             _LOG.error("the checkpoints of %s cannot be saved: %s", self._logs.path, error)
 
@@ -179,7 +190,7 @@ class _Round:
     ) -> None:
         self._partitions = partitions
         self._clock = clock
-        self._interval_ms = interval_ms
+        self._interval_ms = max(interval_ms, TURN_MS)  # operators may write 0
         self._visit = visit
         self._end = end
         self._left: Iterator[Partition] = iter(())
@@ -216,17 +227,18 @@ class _Round:
 class _Save:
     """Checkpoints as a chore."""
 
-    __slots__ = ("_owner", "_plan")
+    __slots__ = ("_names", "_owner", "_plan")
 
-    def __init__(self, owner: Maintenance, plan: WriteCheckpoints) -> None:
+    def __init__(self, owner: Maintenance, names: tuple[str, ...], plan: WriteCheckpoints) -> None:
         self._owner = owner
+        self._names = names
         self._plan = plan
 
     def run(self) -> None:
         self._plan.run()
 
     def done(self) -> None:
-        self._owner.saved(None)
+        self._owner.saved(self._names, None)
 
     def failed(self, error: OSError) -> None:
-        self._owner.saved(error)
+        self._owner.saved(self._names, error)

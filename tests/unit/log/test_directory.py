@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.log.checkpoints import TopicPartition
+from headrace.log.checkpoints import LOG_STARTS, RECOVERY_POINTS, TopicPartition, read_offsets
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.directory_names import (
@@ -414,6 +414,67 @@ def test_a_name_that_is_used_again_begins_anew() -> None:
         log_again = again.get(ORDERS, now_ms=0)
         assert values(log_again) == [b"4"]
         assert again.topic_id(ORDERS) == ID[::-1]
+
+
+def stale_start_offset(fs: FileSystem) -> bool:
+    return ORDERS in read_offsets(fs, f"{DATA}/{LOG_STARTS}")
+
+
+def test_a_checkpoint_of_before_a_deletion_comes_too_late_for_the_name_to_come_back() -> None:
+    """The worker has a plan with the old log in it, and runs it when the new log is there."""
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    log = directory.create(ORDERS, topic_id=ID, now_ms=0)
+    append(log, b"1", b"2", b"3")
+    log.advance_log_start(2)
+    plan = directory.plan_checkpoint()
+    directory.delete(ORDERS, now_ms=0)
+    append(directory.create(ORDERS, topic_id=ID[::-1], now_ms=0), b"4")
+    plan.run()
+    assert not stale_start_offset(fs)
+
+
+def test_a_name_stays_stale_until_every_checkpoint_without_it_is_written() -> None:
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    log = directory.create(ORDERS, topic_id=ID, now_ms=0)
+    append(log, b"1", b"2", b"3")
+    log.advance_log_start(2)
+    directory.plan_checkpoint().run()
+    directory.delete(ORDERS, now_ms=0)
+    plan = directory.plan_checkpoint()  # without it, but the disk is full
+    fs.faults.append(Fault("append", path_end=f"{LOG_STARTS}.tmp"))
+    with pytest.raises(OSError, match="log-start"):
+        plan.run()
+    directory.plan_checkpoint(RECOVERY_POINTS).run()
+    assert stale_start_offset(fs)
+    directory.create(ORDERS, topic_id=ID[::-1], now_ms=0)
+    assert not stale_start_offset(fs)
+
+
+def test_a_name_that_the_checkpoints_have_forgotten_is_as_good_as_new() -> None:
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    append(directory.create(ORDERS, topic_id=ID, now_ms=0), b"1")
+    directory.delete(ORDERS, now_ms=0)
+    directory.plan_checkpoint().run()
+    renames = Fault("rename")
+    fs.faults.append(renames)
+    directory.create(ORDERS, topic_id=ID, now_ms=0)
+    assert fs.faults == [renames]
+
+
+def test_a_name_that_was_stale_at_the_start_is_taken_out_of_the_checkpoints() -> None:
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    log = directory.create(ORDERS, topic_id=ID, now_ms=0)
+    append(log, b"1", b"2", b"3")
+    log.advance_log_start(2)
+    directory.close()
+    fs.remove_tree(f"{DATA}/orders-0")
+    again = a_directory(fs)
+    append(again.create(ORDERS, topic_id=ID, now_ms=0), b"4")
+    assert not stale_start_offset(fs)
 
 
 def test_a_truncation_lowers_the_recovery_point_on_disk_before_anything_is_appended() -> None:

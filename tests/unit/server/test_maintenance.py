@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from headrace.cluster.config_resolution import broker_values
 from headrace.cluster.image import EMPTY_IMAGE
 from headrace.log.checkpoints import (
     CLEANER_OFFSETS,
@@ -194,20 +195,45 @@ def test_offsets_are_saved(site: Site) -> None:
     site.append(count=5)
     site.node.partition("t").advance_log_start(1)
     site.pass_time(TIDY_INTERVAL_MS)
-    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    site.pass_time(SETTINGS.recovery_points_interval_ms)
     place = TopicPartition("t", 0)
     assert read_offsets(site.fs, f"/data/{RECOVERY_POINTS}") == {place: 4}
     assert read_offsets(site.fs, f"/data/{LOG_STARTS}") == {place: 1}
     assert read_offsets(site.fs, f"/data/{HIGH_WATERMARKS}") == {place: 5}
 
 
+def test_high_watermarks_are_saved_more_often_than_the_others(site: Site) -> None:
+    site.node.create_topic("t", internal_segment_bytes="1000")
+    site.append(count=5)
+    site.pass_time(SETTINGS.high_watermarks_interval_ms)
+    assert read_offsets(site.fs, f"/data/{HIGH_WATERMARKS}") == {TopicPartition("t", 0): 5}
+    assert read_offsets(site.fs, f"/data/{RECOVERY_POINTS}") == {}
+    before = site.fs.steps
+    site.pass_time(SETTINGS.high_watermarks_interval_ms)
+    assert site.fs.steps == before  # nothing has changed
+
+
+def test_intervals_of_checkpoints_are_those_of_the_configs() -> None:
+    values = {
+        **broker_values({}, {}, {}),
+        "log.flush.offset.checkpoint.interval.ms": 1,
+        "log.flush.start.offset.checkpoint.interval.ms": 2,
+        "replica.high.watermark.checkpoint.interval.ms": 3,
+    }
+    settings = MaintenanceSettings.from_broker(values)
+    assert settings.recovery_points_interval_ms == 1
+    assert settings.log_starts_interval_ms == 2
+    assert settings.high_watermarks_interval_ms == 3
+    assert MaintenanceSettings.from_broker(broker_values({}, {}, {})) == SETTINGS
+
+
 def test_offsets_that_cannot_be_saved_are_saved_the_next_time(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.node.create_topic("t")
     site.append()
     site.fs.faults.append(Fault("append", errno.ENOSPC, path_end=f"{HIGH_WATERMARKS}.tmp"))
-    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    site.pass_time(SETTINGS.high_watermarks_interval_ms)
     assert "the checkpoints of /data cannot be saved" in caplog.text
-    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    site.pass_time(SETTINGS.high_watermarks_interval_ms)
     assert read_offsets(site.fs, f"/data/{HIGH_WATERMARKS}") == {TopicPartition("t", 0): 1}
 
 
@@ -219,7 +245,7 @@ def test_compacted_topics_keep_the_newest_of_each_key(site: Site) -> None:
     site.pass_time(SETTINGS.cleaner_backoff_ms)
     assert log.size_bytes < before / 2
     assert (log.log_start_offset, log.log_end_offset) == (0, 10)
-    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    site.pass_time(SETTINGS.recovery_points_interval_ms)
     assert read_offsets(site.fs, f"/data/{CLEANER_OFFSETS}") == {TopicPartition("t", 0): 8}
     site.append()
     assert log.log_end_offset == 11
@@ -268,10 +294,10 @@ def test_background_work_waits_while_the_worker_has_no_room(site: Site) -> None:
     site.node.create_topic("t", internal_segment_bytes="1000", cleanup_policy="compact")
     site.append(count=10)
     site.node.worker.has_room = False
-    site.node.clock.move(SETTINGS.checkpoint_interval_ms)
+    site.node.clock.move(SETTINGS.recovery_points_interval_ms)
     assert not site.node.worker.chores
     site.node.worker.has_room = True
-    site.pass_time(SETTINGS.checkpoint_interval_ms)
+    site.pass_time(SETTINGS.recovery_points_interval_ms)
     assert site.node.partition("t").log.size_bytes < 2000
 
 

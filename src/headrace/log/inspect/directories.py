@@ -101,9 +101,10 @@ def _last_indexed_position(fs: FileSystem, segment_path: str) -> int:
 
 def _topic_id(fs: FileSystem, path: str) -> str | None:
     try:
-        return uuid_to_text(read_topic_id(fs, os.path.join(path, PARTITION_METADATA)))
+        topic_id = read_topic_id(fs, os.path.join(path, PARTITION_METADATA))
     except (CorruptFileError, FileNotFoundError):
         return None
+    return None if topic_id is None else uuid_to_text(topic_id)
 
 
 def _leader_epoch(fs: FileSystem, path: str) -> int | None:
