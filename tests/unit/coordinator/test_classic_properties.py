@@ -172,7 +172,7 @@ class ClassicMachine(RuleBasedStateMachine):
         self.send(
             consumer,
             request,
-            lambda shard, ticket: shard.sync_group(request, ticket=ticket, version=5, now_ms=self.driver.now_ms),
+            lambda shard, ticket: shard.sync_group(request, ticket=ticket, now_ms=self.driver.now_ms),
         )
 
     @rule()
@@ -235,17 +235,19 @@ class ClassicMachine(RuleBasedStateMachine):
     def restart(self) -> None:
         self.sent.clear()
         self.driver.restart()
+        # Generations that were never stable are forgotten, and their numbers are used again.
+        self.commits = {index: (-1, offset) for index, (_, offset) in self.commits.items()}
 
     @invariant()
     def all_is_well(self) -> None:
         check_all(self.driver)
+        if "g" not in self.driver.shard.groups:  # whoever comes next counts its generations from the start again
+            self.owners.clear()
+            self.commits.clear()
         offsets = self.driver.shard.offsets.of_group("g").get("t", {})
         assert {index: offset for index, (_, offset) in self.commits.items()} == {
             index: value.offset for index, value in offsets.items()
         }
-        if "g" not in self.driver.shard.groups:  # whoever comes next counts its generations from the start again
-            self.owners.clear()
-            self.commits.clear()
 
     def teardown(self) -> None:
         """Whoever waits is answered in the end."""
