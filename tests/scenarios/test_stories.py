@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.scenario import Story, play, read_stories
+from tests.support.scenario_consumers import CONSUMER_VERBS
 from tests.support.scenario_groups import GROUP_VERBS, GroupStage
 
 HERE = Path(__file__).parent
+VERBS = {**GROUP_VERBS, **CONSUMER_VERBS}
 
 
 def stories() -> list[object]:
@@ -20,4 +22,4 @@ def stories() -> list[object]:
 
 @pytest.mark.parametrize("story", stories())
 def test_it_happens_as_the_story_tells(story: Story) -> None:
-    assert play(story, GroupStage(), GROUP_VERBS) == story.lines
+    assert play(story, GroupStage(), VERBS) == story.lines

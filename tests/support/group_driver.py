@@ -5,6 +5,7 @@ from hashlib import md5
 from typing import Any, NamedTuple
 
 from headrace.cluster.config_resolution import broker_values
+from headrace.cluster.features import GROUP_VERSION
 from headrace.cluster.image import EMPTY_IMAGE, Image, Partition, Topic
 from headrace.coordinator.group_settings import GroupSettings
 from headrace.coordinator.groups import GroupShard
@@ -35,9 +36,19 @@ def partition() -> Partition:
     return Partition((1,), (1,), 1, 0, 0, (bytes(16),))
 
 
+_TOPIC_NAMES: dict[bytes, str] = {}  # by id, of all topics that any test made
+
+
 def topic_id_of(name: str, number: int = 0) -> bytes:
     """The id of the topic with this name, or of a later one after that was deleted."""
-    return md5(f"{name} {number}".encode()).digest()
+    topic_id = md5(f"{name} {number}".encode()).digest()
+    _TOPIC_NAMES[topic_id] = name if not number else f"{name}#{number}"
+    return topic_id
+
+
+def topic_name(topic_id: bytes) -> str:
+    """For people to read."""
+    return _TOPIC_NAMES[topic_id]
 
 
 class GroupDriver:
@@ -45,7 +56,7 @@ class GroupDriver:
 
     def __init__(self, configs: Mapping[str, str] = NO_DELAY) -> None:
         self.configure(configs)
-        self.image: Image = EMPTY_IMAGE
+        self.image: Image = EMPTY_IMAGE._replace(features={GROUP_VERSION: 1})
         self.now_ms = START_MS
         self.log: list[Written | Marked] = []
         self.answers: dict[Ticket, Any] = {}

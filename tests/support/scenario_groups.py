@@ -21,13 +21,13 @@ Whoever acts has a name, and knows what a client would: its member id, generatio
     clock 3s / describe g / list state=.. type=.. / delete g
 """
 
-from collections.abc import Callable
-from struct import pack
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.coordinator.groups import GroupShard
 from headrace.coordinator.result import Step, Ticket
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse, TopicPartitions
 from headrace.protocol.messages.heartbeat import HeartbeatRequest
 from headrace.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from headrace.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -49,6 +49,7 @@ from headrace.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from headrace.protocol.types import ZERO_UUID
+from tests.support.consumer_protocol import assignment_bytes, place_of, subscription_bytes
 from tests.support.group_driver import NO_DELAY, GroupDriver, client_of
 from tests.support.scenario import Verb, Words, to_ms
 from tests.support.scenario_texts import answer_text, record_text
@@ -59,8 +60,10 @@ class Membership:
 
     def __init__(self) -> None:
         self.member_id = ""
-        self.generation = -1
+        self.generation = -1  # or the epoch
         self.instance_id: str | None = None
+        self.topics: list[str] | None = None
+        self.owned: Sequence[TopicPartitions] = ()
 
 
 class GroupStage:
@@ -113,6 +116,12 @@ class GroupStage:
                 membership.member_id = response.member_id
             if not response.error_code:
                 membership.generation = response.generation_id
+        elif isinstance(response, ConsumerGroupHeartbeatResponse) and not response.error_code:
+            membership = self.membership(actor, group_id)
+            membership.member_id = response.member_id or ""
+            membership.generation = response.member_epoch
+            if response.assignment is not None:
+                membership.owned = response.assignment.topic_partitions
 
 
 # The world
@@ -169,7 +178,9 @@ def _join(stage: GroupStage, actor: str, words: Words) -> list[str]:
         membership.instance_id = words.text("as") or None
     if "id" in words.options:
         membership.member_id = words.text("id") or ""
-    subscription = _subscription(words.names("on", "t"))
+    owned = words.names("has", "") if "has" in words.options else None
+    topics = words.names("on", "t")
+    subscription = b"in a language of its own" if topics == ["?"] else subscription_bytes(topics, owned)
     request = JoinGroupRequest(
         group_id,
         words.ms("session", 10_000),
@@ -225,13 +236,6 @@ def _stay(stage: GroupStage, actor: str, words: Words) -> list[str]:
     return lines + answer
 
 
-def _subscription(topics: list[str]) -> bytes:
-    if topics == ["?"]:
-        return b"in a language of its own"
-    names = [topic.encode() for topic in topics]
-    return pack(">hi", 0, len(names)) + b"".join(pack(">h", len(name)) + name for name in names) + pack(">i", -1)
-
-
 def _sync(stage: GroupStage, actor: str, words: Words) -> list[str]:
     group_id, *shares = words.things
     membership = stage.membership(actor, group_id)
@@ -239,7 +243,8 @@ def _sync(stage: GroupStage, actor: str, words: Words) -> list[str]:
     for share in shares:
         who, _, what = share.partition("=")
         member_id = stage.membership(who, group_id).member_id
-        assignments.append(SyncGroupRequestAssignment(member_id, what.replace(",", " ").encode()))
+        assignment = assignment_bytes(what.split(",")) if what else b""
+        assignments.append(SyncGroupRequestAssignment(member_id, assignment))
     request = SyncGroupRequest(
         group_id,
         words.number("generation", membership.generation),
@@ -249,11 +254,10 @@ def _sync(stage: GroupStage, actor: str, words: Words) -> list[str]:
         words.text("with"),
         assignments,
     )
-    version = words.number("v", 5)
     return stage.send(
         actor,
         group_id,
-        lambda shard, ticket: shard.sync_group(request, ticket=ticket, version=version, now_ms=stage.driver.now_ms),
+        lambda shard, ticket: shard.sync_group(request, ticket=ticket, now_ms=stage.driver.now_ms),
     )
 
 
@@ -304,7 +308,7 @@ def _commit(stage: GroupStage, actor: str, words: Words) -> list[str]:
     is_transactional = words.flag("in-transaction")
     group_id, *places = words.things
     membership = stage.membership(actor, group_id)
-    rows = [(*_place(place.partition("=")[0]), int(place.partition("=")[2])) for place in places]
+    rows = [(*place_of(place.partition("=")[0]), int(place.partition("=")[2])) for place in places]
     epoch, metadata = words.number("epoch", -1), words.text("meta")
     generation = words.number("generation", membership.generation)
     if is_transactional:
@@ -351,11 +355,6 @@ def _commit(stage: GroupStage, actor: str, words: Words) -> list[str]:
     )
 
 
-def _place(text: str) -> tuple[str, int]:
-    topic, _, index = text.rpartition("-")
-    return topic, int(index)
-
-
 def _fetch(stage: GroupStage, actor: str, words: Words) -> list[str]:
     require_stable = words.flag("stable")
     group_id, *places = words.things
@@ -368,7 +367,7 @@ def _fetch(stage: GroupStage, actor: str, words: Words) -> list[str]:
                 stage.driver.image.topic_ids.get(topic, b"?" * 16) if version >= 10 else ZERO_UUID,
                 [index],
             )
-            for topic, index in map(_place, places)
+            for topic, index in map(place_of, places)
         ]
     asked = OffsetFetchRequestGroup(group_id, topics=topics)
     found = stage.driver.shard.fetch_offsets(asked, version=version, require_stable=require_stable)
@@ -381,7 +380,7 @@ def _forget(stage: GroupStage, actor: str, words: Words) -> list[str]:
         group_id,
         [
             OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index)])
-            for topic, index in map(_place, places)
+            for topic, index in map(place_of, places)
         ],
     )
     return stage.send(actor, group_id, lambda shard, ticket: shard.offset_delete(request, ticket=ticket))

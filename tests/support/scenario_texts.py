@@ -17,11 +17,9 @@ from headrace.protocol.messages.offset_fetch import OffsetFetchResponseGroup, Of
 from headrace.protocol.messages.sync_group import SyncGroupResponse
 from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 from headrace.protocol.types import ZERO_UUID
-from tests.support.group_driver import START_MS
-
-
-def code_text(code: int) -> str:
-    return ErrorCode(code).name if code else "ok"
+from tests.support.consumer_protocol import assignment_text
+from tests.support.scenario_consumer_texts import CONSUMER_ANSWERS, CONSUMER_RECORDS
+from tests.support.scenario_words import code_text, named, time_text
 
 
 def answer_text(response: Any) -> str:
@@ -35,23 +33,19 @@ def _join(response: JoinGroupResponse) -> str:
         f"generation {response.generation_id}",
         f"{response.protocol_type}/{response.protocol_name}",
         f"member {response.member_id}",
-        "leader" if response.leader == response.member_id else f"follows {response.leader}",
+        "leader" if response.leader == response.member_id else f"follows {response.leader or 'nobody'}",
     ]
     if response.skip_assignment:
         parts.append("skips the assignment")
     if response.members:
-        parts.append("members " + " ".join(_named(each.member_id, each.group_instance_id) for each in response.members))
+        parts.append("members " + " ".join(named(each.member_id, each.group_instance_id) for each in response.members))
     return ", ".join(parts)
-
-
-def _named(member_id: str, instance_id: str | None) -> str:
-    return member_id if instance_id is None else f"{member_id}({instance_id})"
 
 
 def _sync(response: SyncGroupResponse) -> str:
     if response.error_code:
         return code_text(response.error_code)
-    return f"{response.protocol_type}/{response.protocol_name} assigns {response.assignment.decode() or 'nothing'}"
+    return f"{response.protocol_type}/{response.protocol_name} assigns {assignment_text(response.assignment)}"
 
 
 def _heartbeat(response: HeartbeatResponse) -> str:
@@ -60,7 +54,7 @@ def _heartbeat(response: HeartbeatResponse) -> str:
 
 def _leave(response: LeaveGroupResponse) -> str:
     members = [
-        f"{_named(each.member_id, each.group_instance_id)} {code_text(each.error_code)}" for each in response.members
+        f"{named(each.member_id, each.group_instance_id)} {code_text(each.error_code)}" for each in response.members
     ]
     return ", ".join([code_text(response.error_code), *members] if response.error_code or not members else members)
 
@@ -108,8 +102,8 @@ def _describe(group: DescribedGroup) -> str:
         return f"{group.group_state}, {code_text(group.error_code)}"
     head = f"{group.group_state} {group.protocol_type}/{group.protocol_data}"
     members = [
-        f"{_named(each.member_id, each.group_instance_id)} of {each.client_id} on {each.client_host}"
-        f" {topics_text(each.member_metadata)} has {each.member_assignment.decode() or 'nothing'}"
+        f"{named(each.member_id, each.group_instance_id)} of {each.client_id} on {each.client_host}"
+        f" {topics_text(each.member_metadata)} has {assignment_text(each.member_assignment)}"
         for each in group.members
     ]
     return "; ".join([head, *members])
@@ -132,12 +126,9 @@ _ANSWERS: dict[type, Callable[[Any], str]] = {
     OffsetDeleteResponse: _delete,
     OffsetFetchResponseGroup: _fetch,
     DescribedGroup: _describe,
+    **CONSUMER_ANSWERS,
     ErrorCode: code_text,
 }
-
-
-def time_text(at_ms: int) -> str:
-    return "unknown" if at_ms < 0 else f"+{at_ms - START_MS} ms"
 
 
 def record_text(record: CoordinatorRecord) -> str:
@@ -157,11 +148,15 @@ def _offset_record(value: OffsetCommitValue) -> str:
 def _group_record(value: GroupMetadataValue) -> str:
     head = f"generation {value.generation} {value.protocol_type}/{value.protocol} leader {value.leader}"
     members = [
-        f"{_named(each.member_id, each.group_instance_id)} {topics_text(each.subscription)}"
-        f" has {each.assignment.decode() or 'nothing'}"
+        f"{named(each.member_id, each.group_instance_id)} {topics_text(each.subscription)}"
+        f" has {assignment_text(each.assignment)}"
         for each in value.members
     ]
     return "; ".join([f"{head} since {time_text(value.current_state_timestamp)}", *members])
 
 
-_RECORDS: dict[type, Callable[[Any], str]] = {OffsetCommitValue: _offset_record, GroupMetadataValue: _group_record}
+_RECORDS: dict[type, Callable[[Any], str]] = {
+    OffsetCommitValue: _offset_record,
+    GroupMetadataValue: _group_record,
+    **CONSUMER_RECORDS,
+}

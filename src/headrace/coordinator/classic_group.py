@@ -27,7 +27,7 @@ Invariants
     a member has a `sync` only in CompletingRebalance, and a `join` only in PreparingRebalance
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -299,6 +299,21 @@ class ClassicGroup:
         return GroupMetadataValue(
             self.protocol_type or "", self.generation, self.protocol, self.leader_id, self.state_since_ms, members
         )
+
+    @staticmethod
+    def of_consumers(
+        group_id: str, members: Iterable[ClassicMember], generation: int, *, now_ms: int
+    ) -> "ClassicGroup":
+        """A stable group of consumers, who came together elsewhere."""
+        group = ClassicGroup(group_id, now_ms=now_ms)
+        group.generation = generation
+        group.protocol_type = CONSUMER_PROTOCOL_TYPE
+        for member in members:
+            group.add(member)
+        group.protocol = group.select_protocol()
+        group.state = ClassicState.STABLE
+        group.topics = group._read_topics()
+        return group
 
     @staticmethod
     def from_value(group_id: str, value: GroupMetadataValue) -> "ClassicGroup":

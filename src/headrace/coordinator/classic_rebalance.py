@@ -65,6 +65,19 @@ def drop_member(state: ShardState, group: ClassicGroup, member_id: str, draft: D
     state.deadlines.cancel(session_key(group, member_id))
 
 
+def dismiss(state: ShardState, group: ClassicGroup, code: ErrorCode, draft: Draft) -> None:
+    """The group ends here, and goes on elsewhere: whoever waits is told `code`, and nothing is due any more."""
+    for member_id, member in group.members.items():
+        if member.join is not None:
+            refuse_join(draft, member.join, code, member_id)
+        if member.sync is not None:
+            draft.answer(member.sync, SyncGroupResponse(error_code=code))
+    for member_id in (*group.members, *group.pending_joins):
+        state.deadlines.cancel(session_key(group, member_id))
+    for kind in (JOIN, SYNC, OVERSIZE):
+        state.deadlines.cancel((kind, group.group_id))
+
+
 # Answers
 
 

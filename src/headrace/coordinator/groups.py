@@ -98,11 +98,11 @@ class GroupShard(ShardState):
         while (key := self.deadlines.pop_due(now_ms)) is not None:
             yield from _DUE[key[0]](self, key, now_ms)
 
-    def image_changed(self, image: Image, now_ms: int) -> Iterator[Step]:
+    def image_changed(self, image: Image, now_ms: int) -> Iterator[Step]:  # noqa: ARG002  as every shard has it
         """The cluster's metadata changed. Each step must be written and replayed before the next is asked for."""
         before, self.image = self.image, image
         yield from offset_expiry.image_changed(self, before)
-        yield from consumer_timers.image_changed(self, before, now_ms)
+        consumer_timers.image_changed(self, before)
 
     # Classic groups
 
@@ -120,10 +120,10 @@ class GroupShard(ShardState):
             )
         return classic_join.join_group(self, request, ticket=ticket, client=client, version=version, now_ms=now_ms)
 
-    def sync_group(self, request: SyncGroupRequest, *, ticket: Ticket, version: int, now_ms: int) -> Step:
+    def sync_group(self, request: SyncGroupRequest, *, ticket: Ticket, now_ms: int) -> Step:
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup):
-            return migration.sync_group(self, group, request, ticket=ticket, version=version, now_ms=now_ms)
+            return migration.sync_group(self, group, request, ticket=ticket, now_ms=now_ms)
         return classic_sync.sync_group(self, request, ticket=ticket, now_ms=now_ms)
 
     def heartbeat(self, request: HeartbeatRequest, *, ticket: Ticket, now_ms: int) -> Step:

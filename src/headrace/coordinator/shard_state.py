@@ -27,7 +27,9 @@ from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.coordinator.deadlines import Deadlines
 from headrace.coordinator.group_settings import GroupSettings
 from headrace.coordinator.offsets import Offsets
+from headrace.coordinator.regex_job import RegexJob
 from headrace.coordinator.result import Step
+from headrace.coordinator.topic_hashes import TopicHashes
 
 Group: TypeAlias = ClassicGroup | ConsumerGroup
 DeadlineKey: TypeAlias = tuple[str, ...]  # what is due, then whose: ("session", group_id, member_id)
@@ -36,7 +38,17 @@ DeadlineKey: TypeAlias = tuple[str, ...]  # what is due, then whose: ("session",
 class ShardState:
     """Hard and soft state of a shard; result.py says what that means."""
 
-    __slots__ = ("deadlines", "groups", "image", "is_loaded", "new_id", "offsets", "settings")
+    __slots__ = (
+        "deadlines",
+        "groups",
+        "image",
+        "is_loaded",
+        "new_id",
+        "offsets",
+        "regex_jobs",
+        "settings",
+        "topic_hashes",
+    )
 
     def __init__(self, settings: GroupSettings, image: Image, new_id: Callable[[], str]) -> None:
         self.settings = settings
@@ -45,6 +57,8 @@ class ShardState:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.deadlines: Deadlines[DeadlineKey] = Deadlines()
+        self.topic_hashes = TopicHashes(image)
+        self.regex_jobs: dict[str, RegexJob] = {}  # by group, at most one
         self.is_loaded = False  # until then there are records to replay, no timers and nobody who waits
 
 

@@ -51,7 +51,7 @@ def xxh3_64(data: bytes) -> int:
         swapped = int.from_bytes(low.to_bytes(8, "little"), "big")
         return _avalanche(size + swapped + high + _multiply_fold(low, high))
     if size > 3:
-        keyed = (_int32(data, size - 4)[0] + (_int32(data)[0] << 32)) ^ (_read(_SECRET, 8) ^ _read(_SECRET, 16))
+        keyed: int = (_int32(data, size - 4)[0] + (_int32(data)[0] << 32)) ^ (_read(_SECRET, 8) ^ _read(_SECRET, 16))
         keyed ^= _rotate(keyed, 49) ^ _rotate(keyed, 24)
         keyed = keyed * _MIX_2 & _MASK
         keyed = (keyed ^ (keyed >> 35) + size) * _MIX_2 & _MASK

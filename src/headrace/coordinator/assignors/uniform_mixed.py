@@ -60,7 +60,6 @@ class _Levels:
         """The difference between fullest and emptiest, before the first turn."""
         return self._loads[self._by_load[-1]] - self._loads[self._by_load[0]]
 
-    @property
     def is_balanced(self) -> bool:
         return self._high - self._low <= 1
 
@@ -110,7 +109,7 @@ class _HandOut:
             for topic_id in member.topic_ids:
                 self.subscribers.setdefault(topic_id, []).append(number)
         counts = group.partition_counts
-        self._owners = {topic_id: [_NOBODY] * counts[topic_id] for topic_id in self.subscribers}
+        self._owners: dict[bytes, list[int]] = {topic_id: [_NOBODY] * counts[topic_id] for topic_id in self.subscribers}
         self._loads = [0] * len(self._member_ids)
 
     def keep(self) -> None:
@@ -160,7 +159,7 @@ class _HandOut:
         for partition, owner in enumerate(self._owners[topic_id]):
             owned.setdefault(owner, []).append(partition)
         has_moved = False
-        while not levels.is_balanced:
+        while not levels.is_balanced():
             fullest = levels.fall()
             while fullest is not None and not owned.get(fullest):
                 levels.leave_out()
@@ -169,7 +168,7 @@ class _HandOut:
                 break
             partition = owned[fullest].pop()
             emptiest = levels.rise()
-            if levels.is_balanced:
+            if levels.is_balanced():
                 break
             self._give(topic_id, partition, emptiest)
             has_moved = True

@@ -13,7 +13,7 @@ from headrace.server.later import Later
 def handle(request: SyncGroupRequest, ctx: RequestContext) -> Later[SyncGroupResponse]:
     return ctx.broker.coordinators.groups.submit(
         request.group_id,
-        lambda shard, ticket: shard.sync_group(request, ticket=ticket, version=ctx.version, now_ms=ctx.now_ms()),
+        lambda shard, ticket: shard.sync_group(request, ticket=ticket, now_ms=ctx.now_ms()),
         _refuse,
     )
 
