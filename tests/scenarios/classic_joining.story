@@ -357,3 +357,47 @@ A syncs g A=t-0 B=t-1
     -> consumer/cooperative-sticky assigns t-0
 B syncs g
     -> consumer/cooperative-sticky assigns t-1
+
+# a member that syncs for another protocol than the chosen one is told so
+A enters g with=range,sticky
+    writes GroupMetadata v3 g: generation 0 /None leader None since +0 ms
+    log [group g generation 0] prepares to rebalance: member A-1 of A on /127.0.0.1 is new; it says: nothing
+    log [group g generation 1] has 1 member and waits for the assignment of A-1
+    -> generation 1, consumer/range, member A-1, leader, members A-1
+A syncs g A=t-0 with=sticky
+    -> INCONSISTENT_GROUP_PROTOCOL
+A syncs g A=t-0 type=connect with=range
+    -> INCONSISTENT_GROUP_PROTOCOL
+A syncs g A=t-0 type=consumer with=range
+    log [group g generation 1] is stable: A-1 assigned to 1 member with range
+    writes GroupMetadata v3 g: generation 1 consumer/range leader A-1 since +0 ms; A-1 wants t has t-0
+    -> consumer/range assigns t-0
+
+# a member that syncs twice leaves no answer behind
+given g A=t-0
+B enters g
+    -> waits
+    log [group g generation 1] prepares to rebalance: member B-2 of B on /127.0.0.1 is new; it says: nothing
+A enters g
+    log [group g generation 2] has 2 members and waits for the assignment of A-1
+    -> generation 2, consumer/range, member A-1, leader, members A-1 B-2
+    B <- generation 2, consumer/range, member B-2, follows A-1
+B syncs g
+    -> waits
+B syncs g
+    -> waits
+    B <- REBALANCE_IN_PROGRESS
+A syncs g A=t-0 B=t-1
+    log [group g generation 2] is stable: A-1 assigned to 2 members with range
+    writes GroupMetadata v3 g: generation 2 consumer/range leader A-1 since +0 ms; A-1 wants t has t-0; B-2 wants t has t-1
+    -> consumer/range assigns t-0
+    B <- consumer/range assigns t-1
+
+# whoever knows the id of a member is that member
+given g A=t-0
+B joins g id=A-1
+    log [group g generation 1] prepares to rebalance: leader A-1 joins again; it says: nothing
+    log [group g generation 2] has 1 member and waits for the assignment of A-1
+    -> generation 2, consumer/range, member A-1, leader, members A-1
+A heartbeats g
+    -> ILLEGAL_GENERATION

@@ -315,3 +315,22 @@ clock 30s
     +30000 ms log [group g generation 2] member i2-2 of B on /127.0.0.1 was silent for its session time-out
     +30000 ms log [group g generation 3] is empty
     +30000 ms writes GroupMetadata v3 g: generation 3 consumer/None leader None since +30000 ms
+
+# whoever leaves while it waits for the assignment is answered, too
+given g A=t-0
+B enters g
+    -> waits
+    log [group g generation 1] prepares to rebalance: member B-2 of B on /127.0.0.1 is new; it says: nothing
+A enters g
+    log [group g generation 2] has 2 members and waits for the assignment of A-1
+    -> generation 2, consumer/range, member A-1, leader, members A-1 B-2
+    B <- generation 2, consumer/range, member B-2, follows A-1
+B syncs g
+    -> waits
+B leaves g
+    log [group g generation 2] member B-2 leaves; it says: nothing
+    log [group g generation 2] prepares to rebalance: B-2 left
+    -> B-2 ok
+    B <- UNKNOWN_MEMBER_ID
+A heartbeats g
+    -> REBALANCE_IN_PROGRESS

@@ -179,3 +179,25 @@ A stays g 30s
     -> REBALANCE_IN_PROGRESS
 B heartbeats g
     -> UNKNOWN_MEMBER_ID
+
+# it comes back before it has fetched its assignment, and must still fetch it in time
+given g A=t-0 session=60s rebalance=10s
+B enters g as=i2 session=60s rebalance=10s
+    -> waits
+    log [group g generation 1] prepares to rebalance: member i2-2 with instance id i2 of B on /127.0.0.1 is new; it says: nothing
+A enters g session=60s rebalance=10s
+    log [group g generation 2] has 2 members and waits for the assignment of A-1
+    -> generation 2, consumer/range, member A-1, leader, members A-1 i2-2(i2)
+    B <- generation 2, consumer/range, member i2-2, follows A-1
+A syncs g A=t-0 B=t-1
+    log [group g generation 2] is stable: A-1 assigned to 2 members with range
+    writes GroupMetadata v3 g: generation 2 consumer/range leader A-1 since +0 ms; A-1 wants t has t-0; i2-2(i2) wants t has t-1
+    -> consumer/range assigns t-0
+C joins g as=i2 session=60s rebalance=10s
+    log [group g generation 2] static member i2 is back as i2-3, and nothing changes
+    writes GroupMetadata v3 g: generation 2 consumer/range leader A-1 since +0 ms; A-1 wants t has t-0; i2-3(i2) wants t has t-1
+    -> generation 2, consumer/range, member i2-3, follows A-1
+clock 10s
+    +10000 ms log [group g generation 2] prepares to rebalance: i2-3 did not send SyncGroup in time
+C heartbeats g
+    -> UNKNOWN_MEMBER_ID

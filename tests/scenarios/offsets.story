@@ -256,3 +256,15 @@ admin commits "" t-0=5
     -> t-0 ok
 admin fetches "" t-0
     -> t-0=5
+
+# an offset of an older topic with the same name is none for those who ask by id, and does not go with the newer one
+topic t 1
+admin commits g t-0=5
+    writes OffsetCommit v4 g t 0: 5 at +0 ms
+    -> t-0 ok
+topic t 1 number=1
+admin fetches g t-0 v=10
+    -> t-0 none
+admin fetches g t-0
+    -> t-0=5
+deletes-topic t
