@@ -8,8 +8,8 @@ A fault takes the requests of one API that come from now on, as often as it says
 that would take a request, the first does. They come in by the dispatcher, which calls a handler with faults around it
 only while there are some: without them, requests do not pass by here.
 
-While an API has faults, Fetch goes without sessions: requests of a session do not say what they read, and could be told
-apart by nobody. A consumer is told that its session is gone, as happens when a broker has too many of them.
+While Fetch has faults it goes without sessions: requests of a session do not say what they read, so nobody could tell
+which of them to hit. A consumer is told that its session is gone, as happens when a broker has too many of them.
 
 All methods may be called from every thread; a fault holds when the call returns.
 """
