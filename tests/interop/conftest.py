@@ -10,13 +10,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.clients_broker import HeadraceProcess
+from tests.support.clients_java import BOOTSTRAP, Both, JavaTools
 from tests.support.clients_kcat import Kcat, find_kcat, missing_kcat
-from tests.support.kafka import ApacheKafka
+from tests.support.kafka import SETTINGS, ApacheKafka
 from tests.support.kafka_tools import KafkaTools
 from tests.support.missing import say_missing
 
 # As most people run a broker of one node: no authorizer. Everything else is the default of each.
 _WITHOUT_AUTHORIZER = {"authorizer.class.name": "", "super.users": ""}
+# Of what Apache Kafka is told in its file, what shows in the configs of topics.
+_STATIC = {name: SETTINGS[name] for name in ("log.retention.ms", "log.index.size.max.bytes")}
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +44,29 @@ def address(request: pytest.FixtureRequest) -> str:
     """host:port of Headrace, then of Apache Kafka."""
     broker: HeadraceProcess | ApacheKafka = request.getfixturevalue(request.param)
     return broker.address
+
+
+@pytest.fixture(scope="session")
+def java_tools(kafka_tools: KafkaTools) -> Iterator[JavaTools]:
+    """A JVM that runs Apache Kafka's command-line tools."""
+    with JavaTools(kafka_tools) as tools:
+        yield tools
+
+
+@pytest.fixture(scope="module")
+def both(java_tools: JavaTools, apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """Apache Kafka's tools, its broker, and a Headrace that was told the same in its file."""
+    with HeadraceProcess(tmp_path_factory.mktemp("headrace"), settings=_STATIC) as ours:
+        yield Both(java_tools, apache_kafka, ours)
+
+
+@pytest.fixture
+def made(both: Both, topic: str) -> str:
+    """A topic with three partitions in both brokers, made by a tool."""
+    said = both.run("TopicCommand", *BOOTSTRAP, "--create", "--topic", topic, "--partitions", "3")
+    assert said == f"Created topic {topic}.\n"
+    both.settle("TopicCommand", *BOOTSTRAP, "--list", "--topic", topic, until=topic)
+    return topic
 
 
 @pytest.fixture(scope="session")

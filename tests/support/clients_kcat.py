@@ -94,18 +94,25 @@ def _fetch() -> None:
         "APT::Sandbox::User": "root",  # for root only: another user could not write in here
     }
     options = [part for name, value in own.items() for part in ("-o", f"{name}={value}")]
-    _call("apt-get", *options, "--quiet", "update", must_end_well=False)  # a source that is of no use here may be down
-    _call("apt-get", *options, "--quiet", "--yes", "--no-install-recommends", "--download-only", "install", "kcat")
+    # A source that is of no use here may be down: what counts is whether the packages are there.
+    updated = _call("apt-get", *options, "--quiet", "update")
+    install = ("--quiet", "--yes", "--no-install-recommends", "--download-only", "install", "kcat")
+    _check(_call("apt-get", *options, *install), updated)
     for package in sorted(archives.glob("*.deb")):
-        _call("dpkg-deb", "--extract", str(package), str(root))
+        _check(_call("dpkg-deb", "--extract", str(package), str(root)))
     shutil.rmtree(apt)
     (CACHE / "complete").touch()
 
 
-def _call(*command: str, must_end_well: bool = True) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
-    if must_end_well and done.returncode != 0:
+def _call(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+
+
+def _check(done: subprocess.CompletedProcess[str], *before: subprocess.CompletedProcess[str]) -> None:
+    """Raises KcatError, with what was said, unless it ended well."""
+    if done.returncode != 0:
+        said = "".join(f"{each.stdout[-1000:]}{each.stderr[-2000:]}" for each in (*before, done))
         raise KcatError(
-            f"kcat is not installed and could not be fetched: {' '.join(command)} ended with {done.returncode}.\n"
-            f"  Install it (apt-get install kcat), or see what apt says:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            f"kcat is not installed and could not be fetched: {' '.join(done.args)} ended with {done.returncode}.\n"
+            f"  Install it (apt-get install kcat), or see what apt says:\n{said}"
         )
