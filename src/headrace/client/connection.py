@@ -59,6 +59,7 @@ class Connection:
     __slots__ = (
         "_client_id",
         "_correlation_id",
+        "_drained",
         "_is_flush_due",
         "_is_writing",
         "_loop",
@@ -102,6 +103,7 @@ class Connection:
         self._unsent: list[Part] = []
         self._is_flush_due = False
         self._is_writing = False
+        self._drained: list[asyncio.Future[None]] = []  # whoever waits until nothing is unsent
         self._timer: asyncio.TimerHandle | None = None
         self.versions = BrokerVersions(ApiVersionsResponse())  # none, until the broker has been asked
         self.close_error: KafkaError | None = None
@@ -194,6 +196,16 @@ class Connection:
             self._loop.call_soon(self._flush)
         return correlation_id
 
+    async def drain(self) -> None:
+        """Wait until the kernel has everything that was sent so far, or the connection is closed.
+
+        Only who sends without a reply needs this: before closing, since what is unsent then is lost.
+        """
+        if self._unsent and self.close_error is None:
+            waiter = self._loop.create_future()
+            self._drained.append(waiter)
+            await waiter
+
     # Sending
 
     def _flush(self) -> None:
@@ -209,12 +221,20 @@ class Connection:
             self.close(_lost(self.address, f"sending failed: {error}"))
             return
         is_stuck = bool(self._unsent)
+        if self._drained and not is_stuck:
+            self._release_drained()
         if is_stuck != self._is_writing:
             self._is_writing = is_stuck
             if is_stuck:
                 self._loop.add_writer(self._sock.fileno(), self._flush)
             else:
                 self._loop.remove_writer(self._sock.fileno())
+
+    def _release_drained(self) -> None:
+        for waiter in self._drained:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._drained = []
 
     def _send_some(self) -> None:
         """One system call. What it did not take stays unsent."""
@@ -318,6 +338,7 @@ class Connection:
             self._timer = None
         self._sock.close()
         self._unsent = []
+        self._release_drained()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             if not each.future.done():

@@ -299,6 +299,31 @@ def test_a_cancelled_request_does_not_disturb_those_behind_it() -> None:
     run(story)
 
 
+def test_what_wants_no_reply_is_gone_when_it_is_drained() -> None:
+    """More than the socket takes at once: closing right after `send_without_reply` would lose it."""
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        connection = Connection(loop, ours, Address("pair", 1), client_id="test", request_timeout=30)
+        records = bytes(4 << 20)
+        connection.send_without_reply(0, 9, [b"head", records])
+        draining = asyncio.ensure_future(connection.drain())
+        received = bytearray()
+        while not draining.done():
+            received += await loop.sock_recv(theirs, 1 << 20)
+        connection.close()
+        while chunk := await loop.sock_recv(theirs, 1 << 20):
+            received += chunk
+        assert len(received) == 4 + int.from_bytes(received[:4], "big") > len(records)
+        await connection.drain()  # nothing is unsent, and nothing ever will be
+        theirs.close()
+
+    run(story)
+
+
 def test_a_throttled_connection_says_until_when() -> None:
     async def story() -> None:
         async def throttle(asked: Asked, writer: asyncio.StreamWriter) -> None:
