@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-NOUNS: Final = ("log", "start")
+NOUNS: Final = ("cluster", "completion", "config", "consume", "log", "produce", "start", "topic")
 
 
 class Nouns(click.Group):

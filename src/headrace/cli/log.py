@@ -1,15 +1,30 @@
-"""`headrace log`: look into the files of a log."""
+"""`headrace log`: look into the files of a log, and where brokers keep them."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
+
+from headrace.cli.connect import bootstrap_option, complete_topics, json_option, timeout_option
 
 DECODERS: Final = ("auto", "metadata", "offsets", "transactions", "share", "none")
 
 
 @click.group("log")
 def command() -> None:
-    """Look into the files of a log."""
+    """Look into the files of a log, and where brokers keep them."""
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[TOPIC[:PARTITION]…]", shell_complete=complete_topics)
+@click.option("--broker", "brokers", type=int, multiple=True, metavar="ID", help="Only of this broker; repeatable.")
+@json_option
+@timeout_option
+@bootstrap_option
+def dirs(**options: Any) -> None:
+    """Show the log directories of brokers, and how large partitions are in them."""
+    from headrace.cli.log_dirs import show_log_dirs
+
+    show_log_dirs(**options)
 
 
 @command.command()

@@ -1,6 +1,7 @@
 """How commands speak: tables that stream, values as people read them, JSON lines, and errors that say what to do."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import IO, Any, Final, NamedTuple
@@ -30,10 +31,22 @@ class Complaint(click.ClickException):
             click.echo(f"  {self.hint}", file=file, err=file is None)
 
 
+class Unreachable(Complaint):
+    """No broker answers."""
+
+    exit_code = 3
+
+
 class Finding(Complaint):
     """The command did what it was asked for, and found something wrong."""
 
     exit_code = 1
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask somebody who sits there; a program has said what it wants."""
+    if not yes and sys.stdin.isatty():
+        click.confirm(question, abort=True, err=True)
 
 
 class Column(NamedTuple):

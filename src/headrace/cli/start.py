@@ -1,12 +1,7 @@
 """`headrace start`: a broker in this process, until it is told to stop."""
 
-import asyncio
-import contextlib
-import logging
 import os
-import signal
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +25,11 @@ def command(
     data: str | None, listen: str | None, config_file: str | None, assignments: tuple[str, ...], ephemeral: bool
 ) -> None:
     """Start one broker, and serve until it is interrupted."""
+    import asyncio  # here and below: `headrace --help` looks at every noun, and must not load what only a broker needs
+    import contextlib
+    import logging
+    import tempfile
+
     if ephemeral and data:
         raise click.UsageError("--ephemeral and --data exclude one another: choose where the data lives.")
     settings = _settings(listen, config_file, assignments)
@@ -66,6 +66,9 @@ def _settings(listen: str | None, config_file: str | None, assignments: tuple[st
 
 
 async def _serve(settings: "Settings", path: str) -> None:
+    import asyncio
+    import signal
+
     from headrace.log.errors import LogError
     from headrace.server.broker import Broker, StartError
 

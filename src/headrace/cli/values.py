@@ -1,0 +1,69 @@
+"""What people write on a command line, read: KEY=VALUE, TOPIC:PARTITION, points in time, escapes."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from headrace.cli.output import Complaint
+
+_NAMED_TIMES: Final = {
+    "earliest": "earliest",
+    "latest": "latest",
+    "max-timestamp": "max_timestamp",
+    "earliest-local": "earliest_local",
+    "latest-tiered": "latest_tiered",
+}
+_ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
+
+
+def parse_pairs(texts: Iterable[str], *, option: str, example: str) -> dict[str, str]:
+    """KEY=VALUE of each; a value may contain further equal signs."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise Complaint(f"{option} {text}: a KEY=VALUE is expected.", hint=f"Such as {option} {example}")
+        pairs[name.strip()] = value
+    return pairs
+
+
+def parse_partition(text: str) -> tuple[str, int | None]:
+    """TOPIC or TOPIC:PARTITION; a topic's name has no colon."""
+    topic, colon, number = text.partition(":")
+    if colon and not (number.isascii() and number.isdigit()):
+        raise Complaint(f"{text}: after the colon comes the number of a partition.", hint=f"Such as {topic}:0")
+    return topic, int(number) if colon else None
+
+
+def parse_time(text: str) -> str | int:
+    """A name that brokers know (`earliest`), or milliseconds since 1970 of a number or a date; UTC if none is said."""
+    if text in _NAMED_TIMES:
+        return _NAMED_TIMES[text]
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Complaint(
+            f"{text} is not a time.",
+            hint=f"Known are {', '.join(_NAMED_TIMES)}, milliseconds since 1970, and dates such as 2024-05-01T12:00Z.",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def unescape(text: str) -> bytes:
+    r"""The bytes of a text in which \n, \r, \t, \0, \\ and \xNN stand for one byte each. Raises Complaint."""
+    pieces = []
+    for plain, hexadecimal, letter in re.findall(r"([^\\]+)|\\x([0-9a-fA-F]{2})|\\(.?)", text, re.DOTALL):
+        if plain:
+            pieces.append(plain.encode())
+        elif hexadecimal:
+            pieces.append(bytes.fromhex(hexadecimal))
+        elif letter in _ESCAPES:
+            pieces.append(_ESCAPES[letter])
+        else:
+            raise Complaint(f"{text!r} has a backslash that means nothing.", hint=r"Known are \n \r \t \0 \\ \xNN.")
+    return b"".join(pieces)
