@@ -119,21 +119,33 @@ class Connection:
         except FrameError as error:
             self.close(str(error))
             return
+        serve, waiting, unsent = self._serve, self._waiting, self._unsent
+        are_small = not unsent  # all that is unsent: replies of one piece, which may become one
         for start, end in ranges:
-            if self._is_blocked:
+            # As `_is_blocked` says; a call for each of many small requests would be felt.
+            if self._mutes or len(waiting) >= self.max_in_flight or self._unsent_bytes > MAX_UNSENT_BYTES:
                 self._splitter.put_back(buffer, start)
                 self._has_frames = True
                 break
             try:
-                reply = self._serve(self, buffer, view, start, end)
+                reply = serve(self, buffer, view, start, end)
             except ProtocolError as error:
                 self.close(str(error))
                 return
-            if self.is_closed:  # by what was served
+            if self.close_reason is not None:  # by what was served
                 return
-            if reply is not None:
+            if reply is None:
+                continue
+            if type(reply) is list and len(reply) == 1 and not waiting:
+                unsent += reply
+                self._unsent_bytes += len(reply[0])
+            else:
+                are_small = False
                 self._enqueue(reply)
-        self._send()
+        if are_small and unsent:
+            self._send_at_once()
+        else:
+            self._send()
 
     @property
     def _is_blocked(self) -> bool:
@@ -144,6 +156,8 @@ class Connection:
         if self._has_frames and not self._is_blocked and not self.is_closed:
             self._has_frames = False
             self._take(self._splitter.resume)
+            if self._has_frames:  # it was blocked again, and may be free by now
+                self._loop.call_soon(self._go_on)
         wanted = not self.is_closed and not self._is_blocked and not self._has_frames
         if wanted == self._is_reading:
             return
@@ -198,6 +212,22 @@ class Connection:
 
     # Sending
 
+    def _send_at_once(self) -> None:
+        """All that is unsent, which is small: the socket nearly always takes it whole."""
+        data = b"".join(self._unsent)
+        self._unsent.clear()
+        try:
+            sent = self._sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self.close(f"sending failed: {error}")
+            return
+        self._unsent_bytes -= sent
+        if sent < len(data):
+            self._unsent.append(memoryview(data)[sent:])
+            self._send()
+
     def _send(self) -> None:
         """Send what the socket takes, and wait for it to take more."""
         if self.is_closed:
@@ -234,9 +264,10 @@ class Connection:
         else:
             data = self._gather()
             sent = self._sock.send(data, _MORE if len(self._unsent) > 1 else 0)
-            self._unsent[0] = data[sent:] if sent < len(data) else b""
             if sent == len(data):
                 self._unsent.popleft()
+            else:
+                self._unsent[0] = data[sent:]
         self._unsent_bytes -= sent
         return sent
 

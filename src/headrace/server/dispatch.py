@@ -6,11 +6,12 @@ answered in version 0 with what this broker speaks, so that the client can step 
 """
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from headrace.protocol.apis import load
+from headrace.protocol.apis import API_BY_NAME, load
 from headrace.protocol.errors import ProtocolError, TrailingBytesError
 from headrace.protocol.header import API_VERSIONS_KEY, read_request_header, response_header_version
 from headrace.protocol.types import Part
@@ -19,8 +20,10 @@ from headrace.server.context import Context, RequestContext
 from headrace.server.handlers import SERVED
 from headrace.server.later import Later
 
-_FRAME_HEAD: Final = (Struct(">ii"), Struct(">iix"))  # size, correlation id, and no tags, by header version
-_HEADER_BYTES: Final = (4, 5)
+# By header version: its bytes, and what packs the frame's size, the correlation id, and no tags.
+_HEADS: Final = ((4, Struct(">ii").pack), (5, Struct(">iix").pack))
+# Their replies hold slices of log files, which are not read before they are sent. All others leave as one piece.
+_WITH_RECORDS: Final = frozenset(API_BY_NAME[name].key for name in ("Fetch", "FetchSnapshot", "ShareFetch"))
 _PRODUCE_KEY: Final = 0
 
 
@@ -34,6 +37,7 @@ class _Route(NamedTuple):
     decode: Any
     encode: Any
     handle: Handle
+    frame: Callable[[int, int, list[Part]], Reply]
     header_version: int
 
 
@@ -80,17 +84,21 @@ class Dispatcher:
         if response is None:
             return None
         if isinstance(response, Later):
-            return response.map(lambda value: _frame(correlation_id, route.header_version, route.encode(value)))
-        reply = _frame(correlation_id, route.header_version, route.encode(response))
+            return response.map(partial(_reply, route, correlation_id))
+        reply = route.frame(correlation_id, route.header_version, route.encode(response))
         if meter is not None:
             meter.end()
         return reply
 
 
+def _reply(route: _Route, correlation_id: int, response: Any) -> Reply:
+    return route.frame(correlation_id, route.header_version, route.encode(response))
+
+
 def _step_down(correlation_id: int) -> Reply:
     from headrace.server.handlers.api_versions import unsupported_version
 
-    return _frame(correlation_id, 0, load(API_VERSIONS_KEY).encode_response[0](unsupported_version()))
+    return _in_one_piece(correlation_id, 0, load(API_VERSIONS_KEY).encode_response[0](unsupported_version()))
 
 
 def _load_route(key: int, version: int) -> _Route:
@@ -104,10 +112,19 @@ def _load_route(key: int, version: int) -> _Route:
     messages = load(key)
     handler = import_module(f"headrace.server.handlers.{served.module}")
     header_version = response_header_version(key, version)
-    return _Route(messages.decode_request[version], messages.encode_response[version], handler.handle, header_version)
+    frame = _in_parts if key in _WITH_RECORDS else _in_one_piece
+    return _Route(
+        messages.decode_request[version], messages.encode_response[version], handler.handle, frame, header_version
+    )
 
 
-def _frame(correlation_id: int, header_version: int, parts: list[Part]) -> Reply:
-    size = _HEADER_BYTES[header_version] + sum(map(len, parts))
-    parts.insert(0, _FRAME_HEAD[header_version].pack(size, correlation_id))
+def _in_parts(correlation_id: int, header_version: int, parts: list[Part]) -> Reply:
+    header_bytes, pack = _HEADS[header_version]
+    parts.insert(0, pack(header_bytes + sum(map(len, parts)), correlation_id))
     return parts
+
+
+def _in_one_piece(correlation_id: int, header_version: int, parts: list[Part]) -> Reply:
+    header_bytes, pack = _HEADS[header_version]
+    body = b"".join(parts)
+    return [pack(header_bytes + len(body), correlation_id) + body]

@@ -284,3 +284,20 @@ def test_hanging_up_sends_what_is_ready_first() -> None:
         pair.end()
 
     run(story)
+
+
+def test_requests_whose_replies_leave_at_once_are_all_served_whatever_the_limit_of_unsent_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headrace.server.connection.MAX_UNSENT_BYTES", 100)
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, echo)
+        requests = [bytes([number]) * 60 for number in range(30)]
+        await pair.send(b"".join(map(framed, requests)))
+        assert await pair.receive(30 * 60) == b"".join(requests)
+        await pair.send(framed(b"more"))
+        assert await pair.receive(4) == b"more"
+        pair.end()
+
+    run(story)
