@@ -31,7 +31,10 @@ from headrace.protocol.header import read_response_header, request_header_versio
 from headrace.protocol.messages.api_versions import ApiVersionsResponse
 from headrace.protocol.types import Decoder, Part
 
-MAX_RESPONSE_BYTES: Final = 1 << 30  # far above fetch.max.bytes; memory grows with what arrives, not with what is said
+MAX_RESPONSE_BYTES: Final = 1 << 30  # far above fetch.max.bytes
+# An answer up to this size is received in place; a larger one grows as it arrives. It is above the default of
+# fetch.max.bytes, with room for one batch more.
+IN_PLACE_BYTES: Final = 64 << 20
 JOIN_BELOW_BYTES: Final = 16 * 1024  # smaller parts are copied together: a system call per part costs more
 MAX_PARTS_PER_SEND: Final = 512  # below the kernel's limit for one gathered write (IOV_MAX, 1024)
 RECORD_APIS: Final = frozenset({1, 59, 78})  # Fetch, FetchSnapshot, ShareFetch: answers that hold records
@@ -97,7 +100,9 @@ class Connection:
         self._request_timeout = request_timeout
         self._on_close = on_close
         self._receive_buffer = receive_buffer or ReceiveBuffer()
-        self._splitter = FrameSplitter(self._receive_buffer, max_frame_bytes=MAX_RESPONSE_BYTES)
+        self._splitter = FrameSplitter(
+            self._receive_buffer, max_frame_bytes=MAX_RESPONSE_BYTES, trusted_bytes=IN_PLACE_BYTES
+        )
         self._correlation_id = 0
         self._waiting: deque[_Waiting] = deque()
         self._unsent: list[Part] = []

@@ -82,14 +82,19 @@ class ReceiveBuffer:
 class FrameSplitter:
     """One connection: where its next bytes go, and which frames are whole."""
 
-    __slots__ = ("_arrived", "_end", "_kept", "_large", "_large_size", "_shared", "max_frame_bytes")
+    __slots__ = ("_arrived", "_end", "_kept", "_large", "_large_size", "_shared", "_trusted_bytes", "max_frame_bytes")
 
-    def __init__(self, shared: ReceiveBuffer, *, max_frame_bytes: int) -> None:
+    def __init__(self, shared: ReceiveBuffer, *, max_frame_bytes: int, trusted_bytes: int = 0) -> None:
+        """Up to `trusted_bytes` a frame gets its whole buffer as soon as its size is known.
+
+        That is for clients, which chose their peer and asked for what it sends: it saves the copies of a growing one.
+        """
         assert 0 <= max_frame_bytes <= _MAX_SIZE, (
             f"a frame limit of {max_frame_bytes} bytes, an int32 ends at {_MAX_SIZE}"
         )
         self.max_frame_bytes = max_frame_bytes  # may change between reads: a peer gets more once it has authenticated
         self._shared = shared
+        self._trusted_bytes = trusted_bytes
         self._kept = b""  # begins with a frame's size; goes in front of the next bytes
         self._end = 0  # up to here the shared buffer holds bytes of this connection that no other buffer has
         self._large: bytearray | None = (
@@ -151,7 +156,7 @@ class FrameSplitter:
             size = SIZE_BYTES + int(_unpack_size(view, start)[0])
             if size > SIZE_BYTES + IN_PLACE_BYTES:
                 first = GROWTH_BYTES if arrived >= EARNEST_BYTES else IN_PLACE_BYTES
-                large = bytearray(min(size, max(first, 2 * arrived)))
+                large = bytearray(min(size, max(first, 2 * arrived, self._trusted_bytes)))
                 large[:arrived] = view[start:end]
                 self._large, self._large_size, self._arrived, self._end = large, size, arrived, start
                 return

@@ -231,6 +231,20 @@ def test_a_frame_whose_size_came_alone_gets_its_whole_buffer_with_the_second_rea
     assert peer.frames == [bytes(GROWTH_BYTES - 4)]
 
 
+def test_a_client_that_trusts_its_peer_receives_a_large_frame_in_one_buffer() -> None:
+    trusted = 3 * GROWTH_BYTES
+    splitter = FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT, trusted_bytes=trusted)
+    content = frame_of(trusted - 4, seed=4)
+    peer = Peer(splitter, framed(content))
+    peer.send(4)
+    assert len(splitter.space()) == trusted - 4
+    peer.send(trusted - 4)
+    assert peer.frames == [content]
+    splitter.space()[:4] = struct.pack(">i", LIMIT)  # beyond what it trusts, the buffer grows with what arrives
+    splitter.received(4)
+    assert len(splitter.space()) == trusted - 4
+
+
 def test_a_read_that_brings_nothing_loses_nothing() -> None:
     shared = ReceiveBuffer()
     splitter = FrameSplitter(shared, max_frame_bytes=LIMIT)
