@@ -5,11 +5,13 @@ one does not meet is a mistake of the test.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from tests.support.clients_broker import HeadraceProcess
+from tests.support.broker_process import BrokerProcess
 from tests.support.clients_java import BOOTSTRAP, Both, JavaTools
 from tests.support.clients_kcat import Kcat, find_kcat, missing_kcat
 from tests.support.kafka import SETTINGS, ApacheKafka
@@ -29,11 +31,20 @@ def apache_kafka(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFacto
         yield kafka
 
 
+@contextmanager
+def running(directory: Path, configs: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
+    """A Headrace that ends well when the tests are over, and has nothing to complain of."""
+    with BrokerProcess(directory, configs=configs) as broker:
+        yield broker
+        assert broker.stop() == 0, broker.log_text()
+        broker.check_log()
+
+
 @pytest.fixture(scope="module")
-def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadraceProcess]:
+def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A Headrace for the tests of one file."""
-    with HeadraceProcess(tmp_path_factory.mktemp("headrace")) as process:
-        yield process
+    with running(tmp_path_factory.mktemp("headrace")) as broker:
+        yield broker
 
 
 @pytest.fixture(
@@ -42,8 +53,8 @@ def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadraceProce
 )
 def address(request: pytest.FixtureRequest) -> str:
     """host:port of Headrace, then of Apache Kafka."""
-    broker: HeadraceProcess | ApacheKafka = request.getfixturevalue(request.param)
-    return broker.address
+    broker: BrokerProcess | ApacheKafka = request.getfixturevalue(request.param)
+    return broker.bootstrap if isinstance(broker, BrokerProcess) else broker.address
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +67,7 @@ def java_tools(kafka_tools: KafkaTools) -> Iterator[JavaTools]:
 @pytest.fixture(scope="module")
 def both(java_tools: JavaTools, apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Apache Kafka's tools, its broker, and a Headrace that was told the same in its file."""
-    with HeadraceProcess(tmp_path_factory.mktemp("headrace"), settings=_STATIC) as ours:
+    with running(tmp_path_factory.mktemp("headrace"), _STATIC) as ours:
         yield Both(java_tools, apache_kafka, ours)
 
 

@@ -17,6 +17,7 @@ from aiokafka.errors import (
     UnknownError,
 )
 
+from tests.support.broker_process import BrokerProcess
 from tests.support.clients_aiokafka import (
     SECONDS,
     administering,
@@ -27,7 +28,6 @@ from tests.support.clients_aiokafka import (
     sending,
     take,
 )
-from tests.support.clients_broker import HeadraceProcess
 
 NOON_MS = 1_700_000_000_000
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
@@ -267,11 +267,11 @@ async def test_partitions_that_are_added_are_found_by_a_running_producer(address
 @in_loop
 async def test_clients_go_on_when_the_broker_comes_back(tmp_path: Path, topic: str, crash: bool) -> None:
     """Every record is there once, in order: what was sent before, while it was away, and after."""
-    with HeadraceProcess(tmp_path) as broker:
-        partition = TopicPartition(await create_topic(broker.address, topic), 0)
+    with BrokerProcess(tmp_path) as broker:
+        partition = TopicPartition(await create_topic(broker.bootstrap, topic), 0)
         async with (
-            sending(broker.address, enable_idempotence=True, retry_backoff_ms=20) as producer,
-            assigned(broker.address, partition, retry_backoff_ms=20) as consumer,
+            sending(broker.bootstrap, enable_idempotence=True, retry_backoff_ms=20) as producer,
+            assigned(broker.bootstrap, partition, retry_backoff_ms=20) as consumer,
         ):
             for value in numbers(100):
                 await producer.send(topic, value, partition=0)

@@ -23,8 +23,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from tests.support.clients_broker import wait_until
 from tests.support.clients_confluent import SECONDS, admin, create_topic, outcomes, sender
+from tests.support.waiting import wait_until
 
 NOON_MS = 1_700_000_000_000
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
-from tests.support.clients_broker import HeadraceProcess, wait_until
+from tests.support.broker_process import BrokerProcess
 from tests.support.clients_confluent import (
     SECONDS,
     admin,
@@ -18,6 +18,7 @@ from tests.support.clients_confluent import (
     take_one,
     values,
 )
+from tests.support.waiting import wait_until
 
 NOON_MS = 1_700_000_000_000
 
@@ -156,11 +157,11 @@ def test_partitions_that_are_added_are_found_by_running_clients(address: str, to
 @pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
 def test_clients_go_on_when_the_broker_comes_back(tmp_path: Path, topic: str, crash: bool) -> None:
     """Every record is there once, in order: what was sent before, while it was away, and after."""
-    with HeadraceProcess(tmp_path) as broker:
-        create_topic(broker.address, topic)
+    with BrokerProcess(tmp_path) as broker:
+        create_topic(broker.bootstrap, topic)
         quick = {"reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50}
-        producer = sender(broker.address, enable_idempotence=True, retry_backoff_ms=20, **quick)
-        with assigned(broker.address, TopicPartition(topic, 0, OFFSET_BEGINNING), **quick) as consumer:
+        producer = sender(broker.bootstrap, enable_idempotence=True, retry_backoff_ms=20, **quick)
+        with assigned(broker.bootstrap, TopicPartition(topic, 0, OFFSET_BEGINNING), **quick) as consumer:
             for value in numbers(100):
                 producer.send(topic, value, partition=0)
             producer.flush()

@@ -18,7 +18,7 @@ from kafka.errors import (
     OffsetOutOfRangeError,
 )
 
-from tests.support.clients_broker import HeadraceProcess
+from tests.support.broker_process import BrokerProcess
 from tests.support.clients_kafka_python import SECONDS, admin, assigned, create_topic, read, sending, take
 
 NOON_MS = 1_700_000_000_000
@@ -117,10 +117,10 @@ def test_what_a_topic_does_not_take_is_refused_by_name(address: str, topic: str)
 
 @pytest.mark.slow
 def test_where_topics_are_not_made_up_a_producer_waits_in_vain(tmp_path: Path, topic: str) -> None:
-    with HeadraceProcess(tmp_path, settings={"auto.create.topics.enable": "false"}) as broker:
-        with sending(broker.address, max_block_ms=300) as producer, pytest.raises(KafkaTimeoutError):
+    with BrokerProcess(tmp_path, configs={"auto.create.topics.enable": "false"}) as broker:
+        with sending(broker.bootstrap, max_block_ms=300) as producer, pytest.raises(KafkaTimeoutError):
             producer.send(topic, b"value").get(SECONDS)
-        with admin(broker.address) as client:
+        with admin(broker.bootstrap) as client:
             assert client.list_topics() == []
 
 
@@ -200,11 +200,11 @@ def test_partitions_that_are_added_are_found_by_a_running_producer(address: str,
 def test_clients_go_on_when_the_broker_comes_back(tmp_path: Path, topic: str, crash: bool) -> None:
     """Every record is there once, in order: what was sent before, while it was away, and after."""
     quick = {"reconnect_backoff_ms": 10, "reconnect_backoff_max_ms": 50, "retry_backoff_ms": 20}
-    with HeadraceProcess(tmp_path) as broker:
-        partition = TopicPartition(create_topic(broker.address, topic), 0)
+    with BrokerProcess(tmp_path) as broker:
+        partition = TopicPartition(create_topic(broker.bootstrap, topic), 0)
         with (
-            sending(broker.address, enable_idempotence=True, **quick) as producer,
-            assigned(broker.address, partition, **quick) as consumer,
+            sending(broker.bootstrap, enable_idempotence=True, **quick) as producer,
+            assigned(broker.bootstrap, partition, **quick) as consumer,
         ):
             for value in numbers(100):
                 producer.send(topic, value, partition=0)

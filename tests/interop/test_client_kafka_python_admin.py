@@ -29,7 +29,7 @@ from kafka.errors import (
 from kafka.protocol.admin import ElectionType
 
 from tests.support import clients_kafka_python as clients
-from tests.support.clients_broker import wait_until
+from tests.support.waiting import wait_until
 
 NOON_MS = 1_700_000_000_000
 EXISTS_ALREADY, BAD_NAME, TOO_MANY_REPLICAS, NO_INCREASE, ELECTION_NOT_NEEDED = 36, 17, 38, 37, 84

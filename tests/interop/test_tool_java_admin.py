@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clients_broker import wait_until
 from tests.support.clients_java import BOOTSTRAP, Both
 from tests.support.kafka_tools import complaints
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -107,7 +107,7 @@ def test_config_command_on_quotas_and_credentials(both: Both, topic: str) -> Non
 
 def test_config_command_on_loggers_and_client_metrics(both: Both, topic: str) -> None:
     alter(both, "broker-loggers", "1", "--add-config", "root=WARN")
-    for address in (both.ours.address, both.kafka.address):
+    for address in (both.ours.bootstrap, both.kafka.address):
         levels = both.tools.run(
             *("ConfigCommand", "--bootstrap-server", address),
             *("--describe", "--entity-type", "broker-loggers", "--entity-name", "1"),
@@ -142,7 +142,7 @@ def test_broker_api_versions_command(both: Both) -> None:
         assert all(usable == (highest or lowest) for _, lowest, highest, usable in rows)
         return {name: (int(lowest), int(highest or lowest)) for name, lowest, highest, _ in rows}
 
-    ours, theirs = served(both.ours.address), served(both.kafka.address)
+    ours, theirs = served(both.ours.bootstrap), served(both.kafka.address)
     assert len(ours) > 30
     assert ours.keys() <= theirs.keys()
     for name, (lowest, highest) in ours.items():

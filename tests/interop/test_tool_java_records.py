@@ -43,7 +43,7 @@ def test_console_producer_and_consumer(both: Both, made: str) -> None:
 def test_dump_log_segments_reads_what_the_java_client_wrote(both: Both, made: str, codec: str) -> None:
     lines = "".join(f"{n} {'and on ' * 20}\n" for n in range(50))
     produce(both, made, lines, "--compression-codec", codec)
-    offsets = both.tools.run("GetOffsetShell", "--bootstrap-server", both.ours.address, "--topic", made)
+    offsets = both.tools.run("GetOffsetShell", "--bootstrap-server", both.ours.bootstrap, "--topic", made)
     partition, count = next((int(row[1]), int(row[2])) for row in map(fields, offsets.splitlines()) if row[2] != "0")
     dump = both.tools.run(
         *("DumpLogSegments", "--print-data-log", "--deep-iteration"),
@@ -84,7 +84,7 @@ def test_get_offset_shell_and_delete_records(both: Both, made: str, tmp_path: Pa
 def test_producer_performance_and_verifiable_producer(both: Both, made: str) -> None:
     load = ("--num-records", "2000", "--record-size", "100", "--throughput", "-1")
     settings = ("--command-property", "bootstrap.servers=ADDRESS", "compression.type=lz4")
-    for address in (both.ours.address, both.kafka.address):
+    for address in (both.ours.bootstrap, both.kafka.address):
         said = both.end("ProducerPerformance", "--topic", made, *load, *settings, address=address)
         assert said.output.startswith("2000 records sent, "), said
         verified = both.end(
@@ -100,7 +100,7 @@ def test_producer_performance_and_verifiable_producer(both: Both, made: str) -> 
             )
         ] == [str(n) for n in range(50)]
         assert (rows[-1]["sent"], rows[-1]["acked"]) == (50, 50)
-    ends = both.tools.run("GetOffsetShell", "--bootstrap-server", both.ours.address, "--topic", made)
+    ends = both.tools.run("GetOffsetShell", "--bootstrap-server", both.ours.bootstrap, "--topic", made)
     assert sum(int(line.split(":")[2]) for line in ends.splitlines()) == 2050
 
 

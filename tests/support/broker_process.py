@@ -76,6 +76,11 @@ class BrokerProcess:
         return "127.0.0.1", self.port
 
     @property
+    def bootstrap(self) -> str:
+        """The address as clients want it."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid

@@ -11,9 +11,10 @@ import subprocess
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from tests.support.clients_broker import HeadraceProcess, wait_until
+from tests.support.broker_process import BrokerProcess
 from tests.support.kafka import ApacheKafka
 from tests.support.kafka_tools import PROGRAMS, KafkaToolError, KafkaTools
+from tests.support.waiting import wait_until
 
 BOOTSTRAP: Final = ("--bootstrap-server", "ADDRESS")  # for `Both`, which knows the addresses
 TOOL_SECONDS: Final = 60
@@ -103,13 +104,13 @@ class Both(NamedTuple):
 
     tools: JavaTools
     kafka: ApacheKafka
-    ours: HeadraceProcess
+    ours: BrokerProcess
 
     def run(
         self, tool: str, *arguments: str, code: int = 0, send: str = "", scrub: dict[str, str] | None = None
     ) -> str:
         """What the tool prints, the same against both. ADDRESS in an argument is where the broker is."""
-        addresses = (self.ours.address, self.kafka.address)
+        addresses = (self.ours.bootstrap, self.kafka.address)
         ours, theirs = (self.scrubbed(self.end(tool, *arguments, address=each, send=send), scrub) for each in addresses)
         assert ours == theirs, f"{tool} says of Headrace:\n{ours[1]}\nand of Apache Kafka:\n{theirs[1]}"
         assert ours[0] == code, f"{tool} ended with {ours[0]}:\n{ours[1]}"

@@ -8,6 +8,7 @@ import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Set;
@@ -25,7 +26,6 @@ import org.apache.kafka.common.utils.Exit;
 public final class Tools {
     static final ObjectMapper JSON = new ObjectMapper();
     static final int TIMED_OUT = 124;
-
     static final int RUNNING = -1;
     static volatile int exitCode;
     static Set<Thread> hooksOfJava;
@@ -48,6 +48,8 @@ public final class Tools {
 
     public static void main(String[] args) throws Exception {
         PrintStream answers = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+        PrintStream complaints = System.err;
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> thrown.printStackTrace(complaints));
         Exit.setExitProcedure((code, message) -> {
             throw new Exited(code);
         });
@@ -64,14 +66,14 @@ public final class Tools {
 
     static Map<String, Object> run(JsonNode request) throws Exception {
         String[] arguments = JSON.convertValue(request.get("arguments"), String[].class);
-        var main = Class.forName(request.get("main").asText()).getMethod("main", String[].class);
+        Method main = Class.forName(request.get("main").asText()).getMethod("main", String[].class);
         ByteArrayOutputStream output = new ByteArrayOutputStream();
         ByteArrayOutputStream errors = new ByteArrayOutputStream();
         System.setIn(new ByteArrayInputStream(request.get("input").asText().getBytes(StandardCharsets.UTF_8)));
         System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
         System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
         exitCode = RUNNING;
-        Thread thread = new Thread(() -> call(() -> main.invoke(null, (Object) arguments)), "tool");
+        Thread thread = new Thread(() -> call(main, arguments), "tool");
         thread.setDaemon(true);
         thread.start();
         thread.join(request.get("seconds").asLong() * 1000);
@@ -108,21 +110,18 @@ public final class Tools {
         return ((Map<Thread, Thread>) field.get(null)).keySet();
     }
 
-    interface Call {
-        Object call() throws Exception;
-    }
-
     /** A tool that returns ends with 0; one that throws prints that and ends with 1, as `java` does. */
-    static void call(Call what) {
+    static void call(Method main, String[] arguments) {
         int code = 0;
         try {
-            what.call();
-        } catch (Throwable thrown) {
-            Throwable cause = thrown instanceof InvocationTargetException ? thrown.getCause() : thrown;
-            if (!(cause instanceof Exited)) {
-                cause.printStackTrace();
+            main.invoke(null, (Object) arguments);
+        } catch (InvocationTargetException thrown) {
+            if (!(thrown.getCause() instanceof Exited)) {
+                thrown.getCause().printStackTrace();
                 code = 1;
             }
+        } catch (IllegalAccessException impossible) {
+            throw new AssertionError(impossible);
         }
         if (exitCode == RUNNING) {
             exitCode = code;
