@@ -356,6 +356,8 @@ def _gather(parts: list[Part]) -> list[Part]:
     """The same bytes in few pieces: neighbours that are small become one."""
     if len(parts) == 1:
         return parts
+    if max(map(len, parts)) < JOIN_BELOW_BYTES:  # the usual case, without a loop
+        return [b"".join(parts)]
     pieces: list[Part] = []
     small: list[Part] = []
     for part in parts:
