@@ -349,7 +349,8 @@ class Log:
 
     def raise_high_watermark(self, offset: int) -> None:
         """Never back, never past the log's end."""
-        offset = min(offset, self.log_end_offset)
+        if offset > self.log_end_offset:
+            offset = self.log_end_offset
         if offset > self.high_watermark:
             self.high_watermark = offset
             if self.producer_states is not None:

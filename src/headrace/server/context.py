@@ -44,7 +44,7 @@ class Context:
 class RequestContext:
     """One request: who asks, in which version, and the image that holds for all of its answer."""
 
-    __slots__ = ("broker", "connection", "header", "image", "meter")
+    __slots__ = ("broker", "connection", "header", "image", "meter", "version")
 
     def __init__(
         self, broker: Context, connection: Connection, header: RequestHeader, meter: "Meter | None" = None
@@ -52,12 +52,9 @@ class RequestContext:
         self.broker = broker
         self.connection = connection
         self.header = header
+        self.version: int = header[1]
         self.image: Image = broker.controller.image
         self.meter = meter  # None: no quota holds for this client
-
-    @property
-    def version(self) -> int:
-        return self.header.request_api_version
 
     @property
     def client_id(self) -> str:

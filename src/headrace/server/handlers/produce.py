@@ -37,7 +37,7 @@ from headrace.server.partition import Partition
 from headrace.server.transaction_admission import Asking, Verdicts
 from headrace.server.waiters import Acknowledgements
 
-_HEAD: Final = Struct(">8xi4xb4xh").unpack_from  # batch length, magic, attributes
+_HEAD: Final = Struct(">8xi4xb4xh")  # batch length, magic, attributes
 _WRITER: Final = Struct(">21xh20xqh").unpack_from  # attributes, producer id, producer epoch
 _NO_OFFSET: Final = -1
 _BROKER_ADDS_SINCE: Final = 12
@@ -121,7 +121,7 @@ def _append(
     request: ProduceRequest, ctx: RequestContext, verdicts: Verdicts | None
 ) -> ProduceResponse | Later[ProduceResponse] | None:
     """`verdicts`: what the coordinator says of partitions that are new to the transaction; None outside of one."""
-    acks = request.acks
+    _, acks, timeout_ms, topic_data, _ = request
     version = ctx.version
     broker = ctx.broker
     find = broker.partitions.leader
@@ -129,7 +129,7 @@ def _append(
     topics: list[TopicProduceResponse] = []
     waiting: list[_Waiting] = []
     is_refused = False
-    for name, topic_id, partition_data, _ in request.topic_data:
+    for name, topic_id, partition_data, _ in topic_data:
         topic = topic_id if version >= _TOPIC_IDS_SINCE else name
         rows: list[PartitionProduceResponse] = []
         for index, records, _ in partition_data:
@@ -157,8 +157,8 @@ def _append(
         if is_refused:
             raise ProtocolError("a batch with acks=0 was refused; closing is the only way to say so")
         return None
-    response = ProduceResponse(topics, 0, _endpoints(topics, ctx) if is_refused else ())
-    return _when_acknowledged(response, waiting, request.timeout_ms, ctx) if waiting else response
+    response = new(ProduceResponse, (topics, 0, _endpoints(topics, ctx) if is_refused else (), ()))
+    return _when_acknowledged(response, waiting, timeout_ms, ctx) if waiting else response
 
 
 class _Waiting(NamedTuple):
@@ -201,15 +201,14 @@ def _check(
     """What is checked of a batch before the log sees it. Raises _RefusedError."""
     if not -1 <= acks <= 1:
         raise _RefusedError(ErrorCode.INVALID_REQUIRED_ACKS)
-    try:
-        length, magic, attributes = _HEAD(records or b"")
-    except struct_error:
-        raise _RefusedError(ErrorCode.INVALID_RECORD, "no record batch; there must be exactly one") from None
+    if records is None or len(records) < _HEAD.size:
+        raise _RefusedError(ErrorCode.INVALID_RECORD, "no record batch; there must be exactly one")
+    length, magic, attributes = _HEAD.unpack_from(records)
     if magic != MAGIC:
         raise _RefusedError(ErrorCode.INVALID_RECORD, f"a batch of format {magic}; only {MAGIC} is taken")
-    if 0 <= length + LOG_OVERHEAD < len(records or b""):
+    if 0 <= length + LOG_OVERHEAD < len(records):
         raise _RefusedError(ErrorCode.INVALID_RECORD, "more than one record batch; there must be exactly one")
-    if attributes & CODEC_MASK == Codec.ZSTD and version < _ZSTD_SINCE:
+    if version < _ZSTD_SINCE and attributes & CODEC_MASK == Codec.ZSTD:
         raise _RefusedError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {_ZSTD_SINCE} of Produce")
     if attributes & TRANSACTIONAL_FLAG:
         if verdicts is None:
