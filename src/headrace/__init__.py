@@ -13,12 +13,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 __version__ = "0.1.0"
-__all__ = ["Admin", "Broker", "ConfigError", "KafkaError", "TopicPartition", "__version__"]
+__all__ = ["Admin", "Broker", "ConfigError", "KafkaError", "Producer", "TopicPartition", "__version__"]
 
 if TYPE_CHECKING:
     from headrace import testing as testing
     from headrace.client.admin import Admin
     from headrace.client.errors import ConfigError, KafkaError
+    from headrace.client.producer import Producer
     from headrace.client.topic_partition import TopicPartition
     from headrace.server.embedded import EmbeddedBroker as Broker
 
@@ -28,6 +29,7 @@ _LAZY: Final = {
     "Broker": ("headrace.server.embedded", "EmbeddedBroker"),
     "ConfigError": ("headrace.client.errors", "ConfigError"),
     "KafkaError": ("headrace.client.errors", "KafkaError"),
+    "Producer": ("headrace.client.producer", "Producer"),
     "TopicPartition": ("headrace.client.topic_partition", "TopicPartition"),
 }
 

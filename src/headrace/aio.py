@@ -1,22 +1,24 @@
 """The clients for asyncio, under the names that their blocking counterparts have in `headrace`.
 
-    import headrace.aio
+import headrace.aio
 
-    async with headrace.aio.Admin("localhost:9092") as admin:
-        await admin.create_topic("orders", partitions=6)
+async with headrace.aio.Admin("localhost:9092") as admin:
+    await admin.create_topic("orders", partitions=6)
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-__all__ = ["Admin"]
+__all__ = ["Admin", "Producer"]
 
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin as Admin
+    from headrace.client.async_producer import AsyncProducer as Producer
 
 # Where each name lives; the module is imported when the name is first asked for.
 _LAZY: Final = {
     "Admin": ("headrace.client.admin", "AsyncAdmin"),
+    "Producer": ("headrace.client.async_producer", "AsyncProducer"),
 }
 
 

@@ -94,6 +94,17 @@ class RequestTimedOutError(KafkaError):
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message, tried=tried)
 
 
+class DeliveryTimeoutError(RequestTimedOutError):
+    """Records were not delivered within delivery.timeout.ms; some of them may have been written nevertheless."""
+
+
+class BufferFullError(KafkaError):
+    """Records come faster than they can be sent, and buffer.memory is used up for longer than max.block.ms."""
+
+    def __init__(self, message: str, *, tried: str = "") -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message, tried=tried)
+
+
 class UnsupportedVersionError(KafkaError):
     """Broker and client share no version of a request, or none that can carry what was asked for."""
 
@@ -193,6 +204,13 @@ class UnknownGroupError(KafkaError):
 
 class RebalanceError(KafkaError):
     """The group has moved on: partitions were taken away from this member."""
+
+
+class WrongStateError(KafkaError):
+    """The call does not fit what was called before it, such as a commit outside of a transaction."""
+
+    def __init__(self, message: str, *, tried: str = "") -> None:
+        super().__init__(ErrorCode.INVALID_TXN_STATE, message, tried=tried)
 
 
 class TransactionAbortedError(KafkaError):

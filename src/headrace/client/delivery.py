@@ -1,0 +1,76 @@
+"""What becomes of a record that was sent: a promise that threads wait for and coroutines await.
+
+A record shares the fate of its batch, so a `Delivery` is its batch and its place in it, and costs next to nothing. The
+batch is settled once, on the thread of the client's loop; callbacks run there, too, and must not block.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from headrace.client.errors import KafkaError
+
+if TYPE_CHECKING:
+    from headrace.client.pending_batch import PendingBatch
+
+UNKNOWN_OFFSET: Final = -1
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record stands. The offset is -1 with acks=0, where nobody tells."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class Delivery:
+    """The fate of one record."""
+
+    __slots__ = ("_batch", "_place")
+
+    def __init__(self, batch: "PendingBatch", place: int) -> None:
+        self._batch = batch
+        self._place = place
+
+    def done(self) -> bool:
+        return self._batch.is_settled
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait until it is delivered. Raises KafkaError if it is not, TimeoutError after `timeout` seconds."""
+        outcome = self._await_outcome(timeout)
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        return outcome
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """Wait until its fate is known: why it was not delivered, or None."""
+        outcome = self._await_outcome(timeout)
+        return outcome if isinstance(outcome, KafkaError) else None
+
+    def _await_outcome(self, timeout: float | None) -> RecordMetadata | KafkaError:
+        if not self._batch.is_settled:
+            arrived = threading.Event()
+            self._batch.when_settled(lambda _: arrived.set())
+            if not arrived.wait(timeout):
+                raise TimeoutError(f"the record to {self._batch.topic} has no answer after {timeout} s")
+        return self._batch.outcome_of(self._place)
+
+    def add_callback(self, callback: Callable[[RecordMetadata | None, KafkaError | None], object]) -> None:
+        """Call it with the metadata or the error: on the client's thread, or at once if it is known already."""
+        self._batch.when_settled(lambda batch: batch.tell(self._place, callback))
+
+    def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        if not self._batch.is_settled:
+            loop = asyncio.get_running_loop()
+            future: asyncio.Future[None] = loop.create_future()
+
+            def arrived() -> None:
+                if not future.done():
+                    future.set_result(None)
+
+            self._batch.when_settled(lambda _: loop.call_soon_threadsafe(arrived))
+            yield from future
+        return self.result(0)

@@ -1,0 +1,197 @@
+"""Records of one partition that travel together: gathered, encoded, sent, perhaps again, and settled once.
+
+Users' threads add rows while the batch is open, under the accumulator's lock. From the moment it is closed it belongs
+to the thread of the client's loop.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from headrace.client.delivery import UNKNOWN_OFFSET, RecordMetadata
+from headrace.client.errors import KafkaError
+from headrace.client.record_encoding import Row, encode_rows
+from headrace.protocol.batch import (
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+)
+from headrace.protocol.records import seal_batch
+
+_LOG: Final = logging.getLogger(__name__)
+NO_TIME: Final = -1
+_SETTLING: Final = threading.Lock()  # of all batches: held for an instant, when somebody begins to wait
+
+DeliveryCallback = Callable[[RecordMetadata | None, KafkaError | None], object]
+
+
+class PendingBatch:
+    __slots__ = (
+        "_append_time",
+        "_base_offset",
+        "_callbacks",
+        "_encoded",
+        "_error",
+        "_halves",
+        "_waiting",
+        "attempts",
+        "created_at",
+        "epoch",
+        "is_closed",
+        "is_in_flight",
+        "is_settled",
+        "order",
+        "partition",
+        "producer_id",
+        "retry_at",
+        "rows",
+        "sequence",
+        "size_bytes",
+        "topic",
+    )
+
+    def __init__(self, topic: str, partition: int, created_at: float, order: tuple[int, ...] = ()) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.order = order  # its place among all batches of the partition; halves come where the whole was
+        self.created_at = created_at  # on the monotonic clock
+        self.rows: list[Row] = []
+        self.size_bytes = 0  # at most
+        self.is_closed = False  # no more rows
+        self.attempts = 0
+        self.is_in_flight = False
+        self.retry_at = 0.0
+        self.producer_id = NO_PRODUCER_ID
+        self.epoch = NO_PRODUCER_EPOCH
+        self.sequence = NO_SEQUENCE
+        self.is_settled = False
+        self._error: KafkaError | None = None
+        self._halves: tuple[PendingBatch, PendingBatch] | None = None
+        self._base_offset = UNKNOWN_OFFSET
+        self._append_time = NO_TIME
+        self._encoded: bytearray | None = None
+        self._callbacks: list[tuple[int, DeliveryCallback]] | None = None
+        self._waiting: list[Callable[[PendingBatch], object]] | None = None
+
+    def __repr__(self) -> str:
+        return f"[{self.topic}-{self.partition} {len(self.rows)} records, sequence {self.sequence}]"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+    def add_callback(self, place: int, callback: DeliveryCallback) -> None:
+        if self._callbacks is None:
+            self._callbacks = []
+        self._callbacks.append((place, callback))
+
+    # Sending
+
+    def number(self, producer_id: int, epoch: int, sequence: int) -> None:
+        """As an idempotent producer does. A retry keeps its number; another one means another encoding."""
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.sequence = sequence
+        self._encoded = None
+
+    def forget_number(self) -> None:
+        self.number(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+
+    def encoded(self, codec: int, level: int | None, *, transactional: bool) -> bytearray:
+        """The batch as it goes over the wire."""
+        if self._encoded is None:
+            payload = encode_rows(self.rows)
+            header = BatchHeader(
+                base_offset=0,
+                batch_length=0,
+                leader_epoch=NO_LEADER_EPOCH,
+                magic=MAGIC,
+                crc=0,
+                attributes=codec | TRANSACTIONAL_FLAG if transactional else codec,
+                last_offset_delta=len(self.rows) - 1,
+                base_timestamp=payload.base_timestamp,
+                max_timestamp=payload.max_timestamp,
+                producer_id=self.producer_id,
+                producer_epoch=self.epoch,
+                base_sequence=self.sequence,
+                record_count=len(self.rows),
+            )
+            self._encoded = seal_batch(header, payload.data, level=level)
+        return self._encoded
+
+    def split(self) -> tuple["PendingBatch", "PendingBatch"] | None:
+        """Two halves, when the broker finds the whole too large; None for a single record.
+
+        They go their own ways; the whole is settled when both are, and each record shares the fate of its half.
+        """
+        if len(self.rows) < 2:
+            return None
+        middle = len(self.rows) // 2
+        first, second = (PendingBatch(*self.place, self.created_at, (*self.order, half)) for half in (0, 1))
+        first.rows, second.rows = self.rows[:middle], self.rows[middle:]
+        for half in (first, second):
+            half.is_closed = True
+            half.size_bytes = self.size_bytes // 2
+        self._halves = (first, second)
+        first.when_settled(lambda _: second.when_settled(lambda _: self._settle()))
+        return first, second
+
+    # The end
+
+    def succeed(self, base_offset: int, append_time_ms: int) -> None:
+        self._base_offset = base_offset
+        self._append_time = append_time_ms
+        self._settle()
+
+    def fail(self, error: KafkaError) -> None:
+        self._error = error
+        self._settle()
+
+    def _settle(self) -> None:
+        assert not self.is_settled, f"{self} is settled twice"
+        with _SETTLING:
+            self.is_settled = True
+            waiting, self._waiting = self._waiting, None
+        self._encoded = None
+        for place, callback in self._callbacks or ():
+            self.tell(place, callback)
+        for each in waiting or ():
+            each(self)
+
+    def when_settled(self, callback: "Callable[[PendingBatch], object]") -> None:
+        """Call it once: on the client's thread, or now if it is settled."""
+        with _SETTLING:
+            if not self.is_settled:
+                if self._waiting is None:
+                    self._waiting = []
+                self._waiting.append(callback)
+                return
+        callback(self)
+
+    def outcome_of(self, place: int) -> RecordMetadata | KafkaError:
+        """Where the record of this place stands, or why it does not; once the batch is settled."""
+        if self._halves is not None:
+            first, second = self._halves
+            middle = len(first.rows)
+            return first.outcome_of(place) if place < middle else second.outcome_of(place - middle)
+        if self._error is not None:
+            return self._error
+        offset = UNKNOWN_OFFSET if self._base_offset < 0 else self._base_offset + place
+        timestamp = self.rows[place][2] if self._append_time == NO_TIME else self._append_time
+        return RecordMetadata(self.topic, self.partition, offset, timestamp)
+
+    def tell(self, place: int, callback: DeliveryCallback) -> None:
+        """Raises nothing: what a callback does wrong must not stop the sender."""
+        outcome = self.outcome_of(place)
+        try:
+            if isinstance(outcome, KafkaError):
+                callback(None, outcome)
+            else:
+                callback(outcome, None)
+        except Exception:
+            _LOG.exception("a delivery callback failed; the record is not affected")

@@ -1,0 +1,261 @@
+"""What both producers share: settings checked, the parts wired, and the way of a record to its batch.
+
+`append` is for any thread; it neither waits nor talks to the loop. What it cannot do now it says: the topic is not
+known yet (`learn`), or there is no room (`when_room`). How to wait for that is all that the blocking and the asyncio
+producer do differently.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from headrace.client.cluster import Cluster
+from headrace.client.config import Settings, load_settings
+from headrace.client.delivery import Delivery, RecordMetadata
+from headrace.client.errors import (
+    BufferFullError,
+    ClosedError,
+    ConfigError,
+    KafkaError,
+    RecordTooLargeError,
+    UnknownTopicError,
+)
+from headrace.client.gates import IdempotentGate, OpenGate
+from headrace.client.metadata import Metadata, Topic
+from headrace.client.partitioners import KeyPartitioner, Partitioner, StickyPartition, named
+from headrace.client.pending_batch import DeliveryCallback
+from headrace.client.producer_configs import PRODUCER_CONFIGS
+from headrace.client.record_encoding import Headers, size_bound
+from headrace.client.sender import Gate, Sender
+from headrace.client.serializers import serializer
+from headrace.client.transactions import TransactionGate
+from headrace.protocol.batch import HEADER_SIZE
+from headrace.protocol.error_codes import ErrorCode
+
+MAX_IDEMPOTENT_IN_FLIGHT: Final = 5  # batches whose sequences a broker remembers
+
+
+class ProducerRecord(NamedTuple):
+    """A record as it was given to `send`, before it becomes bytes; what interceptors see."""
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    headers: Headers | None = None
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+class Interceptor(Protocol):
+    """Sees every record of a producer."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        """What is sent instead."""
+
+    def on_acknowledgement(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        """How it went; on the client's thread."""
+
+
+class TopicChoice:
+    """Where records of one topic go."""
+
+    __slots__ = ("available", "count", "keys", "partitions", "sticky")
+
+    def __init__(self, topic: Topic, batch_bytes: int, before: "TopicChoice | None") -> None:
+        self.partitions: Sequence[int] = list(topic.partitions)
+        self.count = len(self.partitions)
+        self.available: Sequence[int] = [
+            partition.number for partition in topic.partitions.values() if partition.leader >= 0
+        ] or self.partitions
+        self.keys = KeyPartitioner(self.count)
+        self.sticky = StickyPartition(batch_bytes)
+        if before is not None:
+            self.sticky = before.sticky
+            if before.count == self.count:
+                self.keys = before.keys
+
+
+def producer_settings(
+    bootstrap: str | Sequence[str] | None, config: Mapping[str, Any] | None, configs: Mapping[str, Any]
+) -> Settings:
+    """Raises ConfigError that lists everything that is wrong."""
+    settings = load_settings(PRODUCER_CONFIGS, bootstrap, config, configs)
+    problems = []
+    is_transactional = settings.optional_text("transactional.id") is not None
+    is_idempotent = settings.flag("enable.idempotence")
+    in_flight = settings.number("max.in.flight.requests.per.connection")
+    must = "transactional.id" if is_transactional else "enable.idempotence"
+    if is_transactional and not is_idempotent:
+        problems.append("enable.idempotence must be true with a transactional.id")
+    wants_idempotence = is_transactional or settings.is_given("enable.idempotence")
+    if is_idempotent and wants_idempotence:
+        if settings.text("acks") not in ("all", "-1"):
+            problems.append(f"acks must be all with {must}")
+        if in_flight > MAX_IDEMPOTENT_IN_FLIGHT:
+            problems.append(f"max.in.flight.requests.per.connection must be at most 5 with {must}, not {in_flight}")
+        if settings.number("retries") == 0:
+            problems.append(f"retries must be above 0 with {must}")
+    lowest = settings.number("linger.ms") + settings.number("request.timeout.ms")
+    if settings.number("delivery.timeout.ms") < lowest and settings.is_given("delivery.timeout.ms"):
+        problems.append(f"delivery.timeout.ms must be at least linger.ms + request.timeout.ms, which are {lowest}")
+    if problems:
+        raise ConfigError(problems)
+    return settings
+
+
+def _is_idempotent(settings: Settings) -> bool:
+    """On by default, and off where another setting that was given excludes it, as in Kafka's client."""
+    return (
+        settings.flag("enable.idempotence")
+        and settings.text("acks") in ("all", "-1")
+        and settings.number("max.in.flight.requests.per.connection") <= MAX_IDEMPOTENT_IN_FLIGHT
+        and settings.number("retries") > 0
+    )
+
+
+class ProducerCore:
+    """Made on the loop's thread. `append` and what it needs are for any thread, all else is for the loop's."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.max_block_seconds = settings.seconds("max.block.ms")
+        self.key_serializer = serializer("key.serializer", settings.value("key.serializer"))
+        self.value_serializer = serializer("value.serializer", settings.value("value.serializer"))
+        self.interceptors: tuple[Interceptor, ...] = settings.items("interceptor.classes")
+        self._partitioner = self._find_partitioner()
+        self._ignores_keys = settings.flag("partitioner.ignore.keys")
+        self._is_adaptive = settings.flag("partitioner.adaptive.partitioning.enable")
+        self._max_record_bytes = settings.number("max.request.size")
+        self._batch_bytes = settings.number("batch.size")
+        self._choices: dict[str, TopicChoice] = {}
+        self.cluster = Cluster(settings, allow_auto_create=True)
+        self.transactions: TransactionGate | None = None
+        self._gate = self._make_gate()
+        self.sender = Sender(self.cluster, settings, self._gate)
+        self._gate.wired(self.sender.wake, self.sender.fail_unsent)
+        self._append = self.sender.batches.append
+        self._queue_length = self.sender.batches.queue_length
+        self.is_closed = False
+        self.cluster.add_listener(self._metadata_came)
+
+    def _find_partitioner(self) -> Partitioner | None:
+        try:
+            return named(self.settings.value("partitioner.class"))
+        except ValueError as error:
+            raise ConfigError([str(error)]) from None
+
+    def _make_gate(self) -> Gate:
+        settings = self.settings
+        transactional_id = settings.optional_text("transactional.id")
+        if transactional_id is not None:
+            self.transactions = TransactionGate(
+                self.cluster, transactional_id, settings.number("transaction.timeout.ms"), self.max_block_seconds
+            )
+            return self.transactions
+        return IdempotentGate(self.cluster) if _is_idempotent(settings) else OpenGate()
+
+    # Topics
+
+    def _metadata_came(self, metadata: Metadata) -> None:
+        for name in list(self._choices):
+            topic = metadata.topic(name)
+            if topic is not None:
+                self._choices[name] = TopicChoice(topic, self._batch_bytes, self._choices.get(name))
+
+    def knows(self, topic: str) -> bool:
+        return topic in self._choices
+
+    async def learn(self, topic: str) -> None:
+        """Ask where the partitions of a topic are. Raises KafkaError after max.block.ms."""
+        if self.is_closed:
+            raise ClosedError
+        found = await self.cluster.topic(topic, timeout=self.max_block_seconds)
+        self._choices[topic] = TopicChoice(found, self._batch_bytes, self._choices.get(topic))
+
+    # Records
+
+    def append(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp: int | None,
+        callback: DeliveryCallback | None,
+    ) -> Delivery | None:
+        """Put the record into its batch; None if there is no room. The topic is known. Raises KafkaError."""
+        if self.is_closed:
+            raise ClosedError
+        if self.transactions is not None:
+            self.transactions.check_send()
+        size = size_bound(key, value, headers)
+        if size + HEADER_SIZE > self._max_record_bytes:
+            raise RecordTooLargeError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"A record for {topic} has about {size} bytes, more than max.request.size ({self._max_record_bytes}).",
+            )
+        if partition is None:
+            partition = self._partition(topic, key, value, size)
+        elif partition not in self._choices[topic].partitions:
+            raise UnknownTopicError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"{topic} has partitions 0 to {self._choices[topic].count - 1}; there is no partition {partition}.",
+            )
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        return self._append(topic, partition, key, value, timestamp, headers, size, callback)
+
+    def _partition(self, topic: str, key: bytes | None, value: bytes | None, size: int) -> int:
+        choice = self._choices[topic]
+        if self._partitioner is not None:
+            return self._partitioner(topic, key, value, choice.partitions)
+        if key is not None and not self._ignores_keys:
+            return choice.keys.partition(key)
+        sticky = choice.sticky
+        if sticky.left_bytes > size and sticky.partition in choice.available:
+            sticky.left_bytes -= size
+            return sticky.partition
+        queue_length = partial(self._queue_length, topic) if self._is_adaptive else None
+        return sticky.next(size, choice.available, queue_length)
+
+    def intercepted(
+        self, record: ProducerRecord, callback: DeliveryCallback | None
+    ) -> tuple[ProducerRecord, DeliveryCallback]:
+        """What interceptors make of a record, and a callback that tells them how it went."""
+        for interceptor in self.interceptors:
+            record = interceptor.on_send(record)
+
+        def told(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+            for interceptor in self.interceptors:
+                interceptor.on_acknowledgement(metadata, error)
+            if callback is not None:
+                callback(metadata, error)
+
+        return record, told
+
+    def buffer_full(self) -> BufferFullError:
+        return BufferFullError(
+            f"There was no room for a record within {self.max_block_seconds:g} s (max.block.ms): records come faster "
+            f"than they go. Raise buffer.memory ({self.settings.number('buffer.memory')}), or send more slowly."
+        )
+
+    # The end
+
+    async def close(self, timeout: float | None) -> None:
+        """Deliver what was sent, within `timeout` seconds, and stop. What is not delivered by then fails."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        try:
+            async with asyncio.timeout(timeout):
+                await self.sender.flush()
+        except TimeoutError:
+            pass
+        error = ClosedError("The producer was closed before the record was delivered.")
+        await self.sender.close(error)
+        await self._gate.close()
+        await self.cluster.close()
+        await asyncio.sleep(0)  # what was in flight hears of it

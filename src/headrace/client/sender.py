@@ -1,0 +1,428 @@
+"""Sends what waits: looks for batches that are ready, groups them by broker, and deals with the answers.
+
+Theory. `wake` may come from any thread and at any time; a look follows on the loop's thread, and does all that can be
+done now. Nothing here waits: what is not possible yet is tried again when the thing it waits for happens, which is a
+metadata update, an answer, a connection, or a moment on the clock.
+
+A batch is ready when it is full, has lingered long enough, or somebody flushes or is blocked for want of memory. Order
+in a partition holds because batches are taken from the front of its queue, numbered in that order, and put back in
+front of everything that was not sent yet. The number of requests to a broker without an answer is limited.
+
+Who may send, and under which identity, is asked of `gate`: an idempotent producer needs an id first, a transaction its
+partitions.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from headrace.client.accumulator import Accumulator, Place
+from headrace.client.backoff import retry_backoff
+from headrace.client.cluster import Cluster
+from headrace.client.config import Settings
+from headrace.client.connection import Connection
+from headrace.client.errors import DeliveryTimeoutError, KafkaError, code_of, error_for
+from headrace.client.metadata import Metadata, Node
+from headrace.client.pending_batch import NO_TIME, PendingBatch
+from headrace.protocol.compression import Codec
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from headrace.protocol.types import ZERO_UUID
+
+_PRODUCE: Final = 0
+_NAMES_ONLY: Final = 12  # the last version that names topics
+_FOREVER: Final = 1e18
+_NO_ACKS: Final = 0
+# The broker knows of another leader, or of none: ask again who it is.
+_STALE: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+
+
+class Gate(Protocol):
+    """What a producer promises about its batches: nothing, idempotence, or transactions."""
+
+    @property
+    def transactional_id(self) -> str | None: ...
+
+    def is_open(self) -> bool:
+        """May anything be sent now? If not, `wake` is called when it may."""
+
+    def admits(self, place: Place, /) -> bool:
+        """May this partition be sent to now?"""
+
+    def prepare(self, batch: PendingBatch) -> None:
+        """It is sent for the first time."""
+
+    def failure(self, batch: PendingBatch, error: KafkaError, /) -> "Fate":
+        """What to do after an error that the sender cannot judge."""
+
+    def settled(self, batch: PendingBatch, error: KafkaError | None) -> None: ...
+
+    @property
+    def max_version(self) -> int | None:
+        """Of Produce."""
+
+    def wired(self, wake: Callable[[], None], fail_unsent: Callable[[KafkaError], None]) -> None:
+        """The sender is there: `wake` when something may be sent that could not be before."""
+
+    async def close(self) -> None: ...
+
+
+class Fate(NamedTuple):
+    """Send it again, or fail with this error."""
+
+    retry: bool
+    error: KafkaError
+
+
+class Sender:
+    """Everything but `wake` is for the loop's thread."""
+
+    def __init__(self, cluster: Cluster, settings: Settings, gate: Gate) -> None:
+        self._cluster = cluster
+        self._gate = gate
+        self._loop = asyncio.get_running_loop()
+        self._acks = -1 if settings.text("acks") == "all" else int(settings.text("acks"))
+        self._retries = settings.number("retries")
+        self._linger = settings.seconds("linger.ms")
+        self._delivery_timeout = settings.seconds("delivery.timeout.ms")
+        self._request_timeout_ms = settings.number("request.timeout.ms")
+        self._max_request_bytes = settings.number("max.request.size")
+        self._max_in_flight = settings.number("max.in.flight.requests.per.connection")
+        self._codec, self._level = compression_of(settings)
+        self._backoff = retry_backoff(settings)
+        self.batches = Accumulator(
+            batch_bytes=settings.number("batch.size"), memory_bytes=settings.number("buffer.memory"), wake=self.wake
+        )
+        self._in_flight: dict[int, int] = {}  # requests by broker
+        self._connecting: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._flushes: list[asyncio.Future[None]] = []
+        self._is_woken = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+        cluster.add_listener(self._metadata_came)
+
+    # Waking up
+
+    def wake(self) -> None:
+        """There may be something to send. From any thread."""
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call_soon_threadsafe(self._look)
+
+    def _metadata_came(self, _: Metadata) -> None:
+        self.wake()
+
+    def _look(self) -> None:
+        self._is_woken = False
+        if self._is_closed:
+            return
+        next_at = _FOREVER
+        is_open = self._gate.is_open()
+        while True:
+            now = time.monotonic()
+            ready, next_at = self._ready(now, is_open=is_open)
+            sent = [self._send_to(node, places) for node, places in ready.items()]
+            if not any(sent):
+                break
+        self._set_timer(next_at)
+
+    def _set_timer(self, at: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at < _FOREVER:
+            self._timer = self._loop.call_later(max(at - time.monotonic(), 0), self.wake)
+
+    # Finding what is ready
+
+    def _ready(self, now: float, *, is_open: bool) -> tuple[dict[int, list[Place]], float]:
+        """Partitions to send to, by broker, and when to look again."""
+        ready: dict[int, list[Place]] = {}
+        next_at = _FOREVER
+        is_urgent = bool(self._flushes) or self.batches.has_waiting
+        for place in self.batches.places():
+            batch = self._first_alive(place, now)
+            if batch is None:
+                continue
+            next_at = min(next_at, batch.created_at + self._delivery_timeout)
+            if not is_open or not self._gate.admits(place):
+                continue
+            due_at = self._due_at(place, batch, is_urgent=is_urgent)
+            if due_at > now:
+                next_at = min(next_at, due_at)
+                continue
+            leader = self._reachable_leader(place)
+            if leader is not None and self._in_flight.get(leader.id, 0) < self._max_in_flight:
+                ready.setdefault(leader.id, []).append(place)
+        return ready, next_at
+
+    def _due_at(self, place: Place, batch: PendingBatch, *, is_urgent: bool) -> float:
+        if batch.attempts:
+            return batch.retry_at
+        if is_urgent or self.batches.is_full(place):
+            return 0.0
+        return batch.created_at + self._linger
+
+    def _first_alive(self, place: Place, now: float) -> PendingBatch | None:
+        """The first batch of a partition; those before it whose time is over have failed."""
+        while (batch := self.batches.first(place)) is not None:
+            if now - batch.created_at < self._delivery_timeout:
+                return batch
+            self._fail(self.batches.take(place), self._timed_out(batch))
+        return None
+
+    def _timed_out(self, batch: PendingBatch) -> KafkaError:
+        leader = self._cluster.metadata.leader(*batch.place)
+        why = "no leader is known" if leader is None else f"the leader is {leader.address}"
+        return DeliveryTimeoutError(
+            f"{len(batch.rows)} records to {batch.topic}-{batch.partition} were not delivered within "
+            f"{self._delivery_timeout:g} s (delivery.timeout.ms); {why}.",
+            tried=f"{batch.attempts} requests",
+        )
+
+    def _reachable_leader(self, place: Place) -> Node | None:
+        leader = self._cluster.metadata.leader(*place)
+        if leader is None:
+            self._cluster.stale(place[0])
+            return None
+        connection = self._cluster.ready(leader.id)
+        if connection is None or connection.throttled_until > self._loop.time():
+            self._connect(leader.id)
+            return None
+        return leader
+
+    def _connect(self, node: int) -> None:
+        if node not in self._connecting:
+            self._connecting.add(node)
+            self._start(self._make_connection(node))
+
+    async def _make_connection(self, node: int) -> None:
+        try:
+            await self._cluster.connection(node)
+        except KafkaError:
+            await asyncio.sleep(self._backoff.seconds(1))  # the cluster has asked for new metadata
+        finally:
+            self._connecting.discard(node)
+            self.wake()
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Sending
+
+    def _send_to(self, node: int, places: Iterable[Place]) -> bool:
+        """One request to a broker, with a batch of each partition as far as it may grow. Was anything sent?"""
+        connection = self._cluster.ready(node)
+        if connection is None:
+            return False
+        size = 0
+        batches: list[PendingBatch] = []
+        for place in places:
+            first = self.batches.first(place)
+            if first is None or (batches and size + first.size_bytes > self._max_request_bytes):
+                continue
+            batch = self.batches.take(place)
+            self._gate.prepare(batch)
+            size += batch.size_bytes
+            batches.append(batch)
+        if not batches:
+            return False
+        for batch in batches:
+            batch.attempts += 1
+        if self._acks == _NO_ACKS:
+            self._send_and_forget(connection, batches)
+            return True
+        self._in_flight[node] = self._in_flight.get(node, 0) + 1
+        for batch in batches:
+            batch.is_in_flight = True
+        future = connection.send(self._request(batches), max_version=self._version_limit(batches))
+        future.add_done_callback(partial(self._answered, node, batches))
+        return True
+
+    def _send_and_forget(self, connection: Connection, batches: list[PendingBatch]) -> None:
+        from headrace.protocol.apis import load
+
+        version = connection.versions.pick(_PRODUCE, 0, self._version_limit(batches))
+        connection.send_without_reply(_PRODUCE, version, load(_PRODUCE).encode_request[version](self._request(batches)))
+        for batch in batches:
+            self._succeed(batch, -1, NO_TIME)
+
+    def _version_limit(self, batches: list[PendingBatch]) -> int | None:
+        """Topics are named where one of them has no id, as with brokers before 2.8."""
+        topics = self._cluster.metadata.topics
+        has_ids = all(topics[batch.topic].id != ZERO_UUID for batch in batches if batch.topic in topics)
+        limit = self._gate.max_version
+        if has_ids:
+            return limit
+        return _NAMES_ONLY if limit is None else min(limit, _NAMES_ONLY)
+
+    def _request(self, batches: list[PendingBatch]) -> ProduceRequest:
+        transactional_id = self._gate.transactional_id
+        by_topic: dict[str, list[PartitionProduceData]] = {}
+        for batch in batches:
+            data = batch.encoded(self._codec, self._level, transactional=transactional_id is not None)
+            by_topic.setdefault(batch.topic, []).append(PartitionProduceData(batch.partition, memoryview(data)))
+        topics = self._cluster.metadata.topics
+        return ProduceRequest(
+            transactional_id,
+            self._acks,
+            self._request_timeout_ms,
+            [
+                TopicProduceData(name, topics[name].id if name in topics else ZERO_UUID, rows)
+                for name, rows in by_topic.items()
+            ],
+        )
+
+    # Answers
+
+    def _answered(self, node: int, batches: list[PendingBatch], future: "asyncio.Future[ProduceResponse]") -> None:
+        self._in_flight[node] -= 1
+        for batch in batches:
+            batch.is_in_flight = False
+        error = future.exception()
+        if isinstance(error, KafkaError):
+            for batch in batches:
+                self._refused(batch, error)
+        elif error is not None:
+            raise error  # a bug, for the loop's exception handler
+        else:
+            self._take_answers(batches, future.result())
+        self.wake()
+
+    def _take_answers(self, batches: list[PendingBatch], response: ProduceResponse) -> None:
+        names = self._cluster.metadata.names_by_id
+        rows = {
+            (topic.name or names.get(topic.topic_id, ""), row.index): row
+            for topic in response.responses
+            for row in topic.partition_responses
+        }
+        nodes = [Node(*endpoint[:4]) for endpoint in response.node_endpoints]
+        for batch in batches:
+            row = rows.get(batch.place)
+            if row is None:
+                self._refused(batch, error_for(ErrorCode.UNKNOWN_TOPIC_ID, f"The broker's answer lacks {batch}."))
+            elif row.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                self._succeed(batch, row.base_offset, row.log_append_time_ms)
+            else:
+                self._learn_leader(batch, row, nodes)
+                self._refused(batch, error_for(row.error_code, _reason(batch, row)))
+
+    def _learn_leader(self, batch: PendingBatch, row: PartitionProduceResponse, nodes: list[Node]) -> None:
+        leader = row.current_leader
+        if leader.leader_id >= 0:
+            self._cluster.learn_leader(
+                *batch.place, leader=leader.leader_id, leader_epoch=leader.leader_epoch, nodes=nodes
+            )
+
+    def _refused(self, batch: PendingBatch, error: KafkaError) -> None:
+        if error.code in _STALE:
+            self._cluster.stale(batch.topic)
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE and self._split(batch, error):
+            return
+        fate = self._gate.failure(batch, error)
+        now = time.monotonic()
+        if self._is_closed:
+            self._fail(batch, error)
+        elif fate.retry and batch.attempts <= self._retries and now - batch.created_at < self._delivery_timeout:
+            batch.retry_at = now + self._backoff.seconds(batch.attempts)
+            self.batches.put_back(batch)
+        else:
+            fate.error.tried = fate.error.tried or f"{batch.attempts} requests in {now - batch.created_at:.1f} s"
+            self._fail(batch, fate.error)
+
+    def _split(self, batch: PendingBatch, error: KafkaError) -> bool:
+        """A broker takes smaller batches than this producer makes: halves may fit."""
+        parts = batch.split()
+        if parts is None:
+            return False
+        self._gate.settled(batch, error)
+        self.batches.put_parts(parts)
+        batch.when_settled(self.batches.settled)
+        return True
+
+    # The end of a batch
+
+    def _succeed(self, batch: PendingBatch, base_offset: int, append_time_ms: int) -> None:
+        self._gate.settled(batch, None)
+        self.batches.settled(batch)
+        batch.succeed(base_offset, append_time_ms)
+        self._end_flushes()
+
+    def _fail(self, batch: PendingBatch, error: KafkaError) -> None:
+        self._gate.settled(batch, error)
+        self.batches.settled(batch)
+        batch.fail(error)
+        self._end_flushes()
+
+    def fail_unsent(self, error: KafkaError) -> None:
+        """What was not sent yet, or waits to be sent again, fails."""
+        for batch in self.batches.take_all():
+            self._fail(batch, error)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.batches.unsettled
+
+    async def flush(self) -> None:
+        """Send everything now, and wait until its fate is known."""
+        if self.is_idle:
+            return
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._flushes.append(future)
+        self.wake()
+        await future
+
+    def _end_flushes(self) -> None:
+        if self._flushes and self.is_idle:
+            flushes, self._flushes = self._flushes, []
+            for future in flushes:
+                if not future.done():
+                    future.set_result(None)
+
+    async def close(self, error: KafkaError) -> None:
+        """Now. What was not sent fails with `error`; what is in flight fails when its connection is closed."""
+        self._is_closed = True
+        self._set_timer(_FOREVER)
+        self.fail_unsent(error)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+def compression_of(settings: Settings) -> tuple[int, int | None]:
+    """The codec, and its level if one was given."""
+    name = settings.text("compression.type")
+    if name == "none":
+        return Codec.NONE, None
+    level_name = f"compression.{name}.level"
+    is_given = name != "snappy" and settings.is_given(level_name)
+    return Codec[name.upper()], settings.number(level_name) if is_given else None
+
+
+def _reason(batch: PendingBatch, row: PartitionProduceResponse) -> str:
+    detail = row.error_message or code_of(row.error_code).meaning
+    records = "; ".join(each.batch_index_error_message or "" for each in row.record_errors[:3])
+    return f"{batch.topic}-{batch.partition}: {detail}{f' ({records})' if records else ''}"

@@ -1,0 +1,393 @@
+"""Transactions of a producer: begin, send, send offsets, commit or abort; and who has the transactional id.
+
+States:
+
+    NEW ──init──► READY ──begin──► OPEN ──commit──► ENDING ──► READY
+                                    │ └───abort───► ENDING ──► READY
+                                    └─ a record fails ─► BROKEN ──abort──► ENDING ──► READY
+    any ─ another producer took the id over ─► FENCED, for ever
+
+With brokers that speak transaction version 2 (KIP-890), a partition becomes part of the transaction by the first batch
+that is sent to it, and each end brings a new epoch. Older ones are told about each partition first. In both cases what
+was not sent when a transaction is aborted is never sent, and its records fail.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from headrace.client.accumulator import Place
+from headrace.client.backoff import retry_backoff
+from headrace.client.cluster import Cluster
+from headrace.client.coordinators import CoordinatorKind
+from headrace.client.errors import (
+    FencedError,
+    KafkaError,
+    RequestTimedOutError,
+    TransactionAbortedError,
+    WrongStateError,
+    error_for,
+)
+from headrace.client.gates import MISNUMBERED
+from headrace.client.numbering import Identity, Numbering
+from headrace.client.pending_batch import PendingBatch
+from headrace.client.sender import Fate, Sender
+from headrace.client.topic_partition import TopicPartition
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from headrace.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headrace.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+
+FEATURE: Final = "transaction.version"
+_IMPLICIT_SINCE: Final = 2  # the level of the feature from which on the broker adds partitions itself
+# The newest versions that older brokers, and brokers with the feature off, take as the older flow.
+_OLD_PRODUCE: Final = 11
+_OLD_END: Final = 4
+_OLD_OFFSETS: Final = 4
+_CLIENT_ADDS: Final = 3  # AddPartitionsToTxn from 4 on is for brokers
+_FENCING: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+_MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+_WAITING: Final = _MOVED | {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+}
+
+
+class State(Enum):
+    NEW = "init_transactions() has not been called"
+    READY = "no transaction is open"
+    OPEN = "a transaction is open"
+    BROKEN = "the transaction failed, and waits for abort()"
+    ENDING = "a transaction ends"
+    FENCED = "another producer has taken the transactional id over"
+
+
+class GroupMember(NamedTuple):
+    """Who consumed what a transaction commits: the group, and the member in its generation.
+
+    A member of an older generation is refused, so that two of them cannot process the same records.
+    """
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+class TransactionGate:
+    """The gate of a sender, and the calls of a user. All on the loop's thread."""
+
+    def __init__(self, cluster: Cluster, transactional_id: str, timeout_ms: int, max_block_seconds: float) -> None:
+        self.transactional_id: str = transactional_id
+        self.state = State.NEW
+        self._wake: Callable[[], None] = lambda: None
+        self._fail_unsent: Callable[[KafkaError], None] = lambda _: None
+        self._cluster = cluster
+        self._timeout_ms = timeout_ms
+        self._max_block = max_block_seconds
+        self._backoff = retry_backoff(cluster.settings)
+        self._numbering = Numbering()
+        self._error: KafkaError | None = None  # why the transaction is broken
+        self._is_implicit = False
+        self._wanted: set[Place] = set()  # to be added, for older brokers
+        self._added: set[Place] = set()
+        self._has_sent = False  # is there anything that the coordinator must end?
+        self._adding: asyncio.Task[None] | None = None
+
+    # For the sender
+
+    def wired(self, wake: Callable[[], None], fail_unsent: Callable[[KafkaError], None]) -> None:
+        self._wake = wake
+        self._fail_unsent = fail_unsent
+
+    @property
+    def max_version(self) -> int | None:
+        return None if self._is_implicit else _OLD_PRODUCE
+
+    def is_open(self) -> bool:
+        return self.state in (State.OPEN, State.ENDING)
+
+    def admits(self, place: Place) -> bool:
+        if self._is_implicit or place in self._added:
+            return self._numbering.find(place)
+        self._wanted.add(place)
+        if self._adding is None:
+            self._adding = asyncio.get_running_loop().create_task(self._add_partitions())
+        return False
+
+    def prepare(self, batch: PendingBatch) -> None:
+        self._has_sent = True
+        self._numbering.number(batch)
+
+    def failure(self, batch: PendingBatch, error: KafkaError) -> Fate:
+        if error.code in _FENCING:
+            return Fate(False, self._fence(error))
+        if self.state is State.BROKEN:
+            return Fate(False, error)  # the transaction is aborted: it makes no difference any more
+        if error.code in MISNUMBERED:
+            # Only what follows a batch that is still on its way may come right by itself.
+            return Fate(not self._numbering.is_oldest(batch), error)
+        return Fate(error.retriable, error)
+
+    def settled(self, batch: PendingBatch, error: KafkaError | None) -> None:
+        self._numbering.settled(batch, is_stored=error is None)
+        if error is not None and self.state is State.OPEN:
+            self._break(error)
+
+    # For users
+
+    async def init(self) -> None:
+        """Get the id to ourselves: older producers are fenced, their open transaction is aborted."""
+        self._check(State.NEW)
+        self._is_implicit = await self._speaks_implicit()
+        await self._identify()
+        self.state = State.READY
+
+    async def _identify(self) -> None:
+        identity = self._numbering.identity
+        response: InitProducerIdResponse = await self._ask(
+            InitProducerIdRequest(self.transactional_id, self._timeout_ms, *(identity or (-1, -1)))
+        )
+        self._numbering.take(Identity(response.producer_id, response.producer_epoch))
+
+    async def _speaks_implicit(self) -> bool:
+        node = await self._cluster.coordinator(
+            CoordinatorKind.TRANSACTION, self.transactional_id, timeout=self._max_block
+        )
+        connection = await self._cluster.connection(node)
+        return connection.versions.features.get(FEATURE, 0) >= _IMPLICIT_SINCE
+
+    def begin(self) -> None:
+        self._check(State.READY)
+        self.state = State.OPEN
+        self._error = None
+        self._has_sent = False
+        self._added.clear()
+        self._wanted.clear()
+
+    def check_send(self) -> None:
+        """Raises KafkaError unless records may be sent now."""
+        if self.state is not State.OPEN:
+            self._check(State.OPEN)
+
+    async def send_offsets(self, offsets: Mapping[TopicPartition, Any], member: GroupMember) -> None:
+        """Commit what was consumed if, and only if, the transaction is committed. `offsets` are the next to consume."""
+        self._check(State.OPEN)
+        assert self._numbering.identity is not None
+        if not offsets:
+            return
+        self._has_sent = True
+        if not self._is_implicit:
+            request = AddOffsetsToTxnRequest(self.transactional_id, *self._numbering.identity, member.group_id)
+            await self._ask_or_break(lambda: self._ask(request))
+        commit = TxnOffsetCommitRequest(
+            self.transactional_id,
+            member.group_id,
+            *self._numbering.identity,
+            member.generation,
+            member.member_id,
+            member.instance_id,
+            _by_topic(offsets),
+        )
+        await self._ask_or_break(lambda: self._commit_offsets(member.group_id, commit))
+
+    async def _commit_offsets(self, group_id: str, request: TxnOffsetCommitRequest) -> None:
+        def code(response: Any) -> int:
+            codes = (row.error_code for topic in response.topics for row in topic.partitions)
+            return next((each for each in codes if each), 0)
+
+        await self._ask(
+            request,
+            kind=CoordinatorKind.GROUP,
+            key=group_id,
+            max_version=None if self._is_implicit else _OLD_OFFSETS,
+            code=code,
+        )
+
+    async def commit(self, sender: Sender) -> None:
+        """Send what is left, and make all of it visible at once. Raises KafkaError; then abort."""
+        self._check(State.OPEN)
+        await sender.flush()
+        if self.state is State.BROKEN:
+            raise self._broken()
+        self._check(State.OPEN)
+        await self._end(committed=True)
+
+    async def abort(self, sender: Sender) -> None:
+        """Nothing of it will be seen. What was not sent yet fails."""
+        if self.state is not State.BROKEN:
+            self._check(State.OPEN)
+        was_broken = self.state is State.BROKEN
+        self.state = State.BROKEN  # nothing more is sent
+        sender.fail_unsent(TransactionAbortedError(ErrorCode.TRANSACTION_ABORTABLE, "The transaction was aborted."))
+        await sender.flush()  # of what is in flight
+        await self._end(committed=False)
+        if was_broken and not self._is_implicit:
+            await self._identify()  # the broker may expect other sequences than we do
+
+    async def _end(self, *, committed: bool) -> None:
+        assert self._numbering.identity is not None
+        self.state = State.ENDING
+        if self._has_sent:
+            request = EndTxnRequest(self.transactional_id, *self._numbering.identity, committed)
+            try:
+                response: EndTxnResponse = await self._ask(request, max_version=None if self._is_implicit else _OLD_END)
+            except KafkaError as error:
+                if self.state is State.ENDING:
+                    self._break(error)
+                raise
+            if self._is_implicit and response.producer_id >= 0:
+                self._numbering.take(Identity(response.producer_id, response.producer_epoch))
+        self.state = State.READY
+
+    # Errors
+
+    def _check(self, wanted: State) -> None:
+        if self.state is wanted:
+            return
+        if self.state is State.FENCED:
+            assert self._error is not None
+            raise self._error
+        if self.state is State.BROKEN:
+            raise self._broken()
+        hint = {
+            State.NEW: "call init_transactions() first",
+            State.READY: "call begin_transaction() first, or use `with producer.transaction():`",
+            State.OPEN: "commit or abort it first",
+            State.ENDING: "wait for its end",
+        }[self.state]
+        raise WrongStateError(f"This does not fit now: {self.state.value}; {hint}.")
+
+    def _broken(self) -> KafkaError:
+        return TransactionAbortedError(
+            ErrorCode.TRANSACTION_ABORTABLE, f"The transaction cannot be committed and must be aborted: {self._error}"
+        )
+
+    def _break(self, error: KafkaError) -> None:
+        self.state = State.BROKEN
+        self._error = error
+        self._fail_unsent(self._broken())
+
+    def _fence(self, error: KafkaError) -> KafkaError:
+        self.state = State.FENCED
+        self._error = FencedError(
+            ErrorCode.PRODUCER_FENCED,
+            f"Another producer has begun with the transactional id {self.transactional_id!r}, or a transaction of this "
+            f"one took longer than transaction.timeout.ms ({self._timeout_ms} ms). Close it; only a new one can go on.",
+            tried=error.tried,
+        )
+        self._fail_unsent(self._error)
+        return self._error
+
+    async def _ask_or_break(self, ask: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            await ask()
+        except KafkaError as error:
+            if self.state is State.OPEN:
+                self._break(error)
+            raise
+
+    # Requests
+
+    async def _add_partitions(self) -> None:
+        try:
+            while self._wanted:
+                places, self._wanted = self._wanted, set()
+                assert self._numbering.identity is not None
+                producer_id, epoch = self._numbering.identity
+                topics: dict[str, list[int]] = {}
+                for topic, partition in sorted(places):
+                    topics.setdefault(topic, []).append(partition)
+                request = AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id=self.transactional_id,
+                    v3_and_below_producer_id=producer_id,
+                    v3_and_below_producer_epoch=epoch,
+                    v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in topics.items()],
+                )
+                await self._ask(request, max_version=_CLIENT_ADDS, code=_adding_code)
+                self._added |= places
+                self._has_sent = True
+        except KafkaError as error:
+            if self.state is State.OPEN:
+                self._break(error)
+        finally:
+            self._adding = None
+            self._wake()
+
+    async def _ask(
+        self,
+        request: Any,
+        *,
+        kind: CoordinatorKind = CoordinatorKind.TRANSACTION,
+        key: str | None = None,
+        max_version: int | None = None,
+        code: Callable[[Any], int] = lambda response: int(response.error_code),
+    ) -> Any:
+        """The coordinator's answer without an error, asked again as long as that helps and max.block.ms allows."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        key = self.transactional_id if key is None else key
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                response = await self._cluster.send_to_coordinator(kind, key, request, max_version=max_version)
+                error = error_for(code(response)) if code(response) else None
+            except KafkaError as failure:
+                error = failure
+            if error is None:
+                return response
+            if error.code in _FENCING:
+                raise self._fence(error)
+            if error.code in _MOVED:
+                self._cluster.forget_coordinator(kind, key)
+            elapsed = loop.time() - started
+            pause = self._backoff.seconds(min(attempts, 3))  # what waits for an end waits for milliseconds
+            if not (error.code in _WAITING or error.retriable) or elapsed + pause >= self._max_block:
+                tried = f"{attempts} requests in {elapsed:.1f} s"
+                if error.code in _WAITING:
+                    error = RequestTimedOutError(f"{type(request).__name__}: {error.message}", tried=tried)
+                error.tried = error.tried or tried
+                raise error
+            await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        if self._adding is not None:
+            self._adding.cancel()
+            await asyncio.wait([self._adding])
+
+
+def _adding_code(response: Any) -> int:
+    codes: list[int] = [
+        row.partition_error_code
+        for topic in response.results_by_topic_v3_and_below
+        for row in topic.results_by_partition
+        if row.partition_error_code
+    ]
+    real = [each for each in codes if each != ErrorCode.OPERATION_NOT_ATTEMPTED]
+    return (real or codes or [0])[0]
+
+
+def _by_topic(offsets: Mapping[TopicPartition, Any]) -> list[TxnOffsetCommitRequestTopic]:
+    """An offset is a number, or has `offset`, `leader_epoch` and `metadata`."""
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for (topic, partition), position in offsets.items():
+        row = TxnOffsetCommitRequestPartition(
+            partition,
+            position if isinstance(position, int) else position.offset,
+            -1 if isinstance(position, int) or position.leader_epoch is None else position.leader_epoch,
+            "" if isinstance(position, int) else position.metadata,
+        )
+        topics.setdefault(topic, []).append(row)
+    return [TxnOffsetCommitRequestTopic(*item) for item in topics.items()]

@@ -1,0 +1,43 @@
+"""What stands in a topic, read over the wire with nothing but the codecs."""
+
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.protocol.records import Record, iter_batches, read_records
+from tests.support.wire_client import WireClient
+
+
+def read_topic(address: str, topic: str, *, committed: bool = False) -> list[Record]:
+    """All records, partition after partition; `committed`: without those of aborted and open transactions."""
+    host, _, port = address.rpartition(":")
+    with WireClient((host, int(port))) as client:
+        request = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+        count = len(client.ask("Metadata", 12, request).topics[0].partitions)
+        return [record for partition in range(count) for record in _read(client, topic, partition, committed=committed)]
+
+
+def _read(client: WireClient, topic: str, partition: int, *, committed: bool) -> list[Record]:
+    found: list[Record] = []
+    offset = 0
+    while True:
+        place = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 24)
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1 << 24,
+            isolation_level=int(committed),
+            topics=[FetchTopic(topic, partitions=[place])],
+        )
+        row = client.ask("Fetch", 12, request).responses[0].partitions[0]
+        assert row.error_code == 0, ErrorCode(row.error_code)
+        data = bytes(row.records or b"")
+        if not data:
+            return found
+        aborted = {each.producer_id: each.first_offset for each in row.aborted_transactions or ()}
+        for position, header in iter_batches(data):
+            is_aborted = header.is_transactional and header.base_offset >= aborted.get(header.producer_id, 1 << 62)
+            if header.is_control:
+                aborted.pop(header.producer_id, None)
+            elif not is_aborted:
+                found += read_records(data, position)
+            offset = header.next_offset
