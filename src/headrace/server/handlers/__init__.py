@@ -75,6 +75,8 @@ SERVED: Final[Mapping[int, Served]] = MappingProxyType(
             _served("DeleteGroups"),
             _served("OffsetDelete"),
             _served("TxnOffsetCommit"),
+            _served("ConsumerGroupHeartbeat"),
+            _served("ConsumerGroupDescribe"),
             _served("AddPartitionsToTxn"),
             _served("AddOffsetsToTxn"),
             _served("EndTxn"),
