@@ -4,12 +4,8 @@ A real process on a real disk, several idempotent producers that send again what
 the page cache alone, so what was written is there after the restart, synced or not; what a power cut takes away is the
 business of the file system in memory (tests/unit/log). Here it is about the moments: in the middle of a write, a roll,
 a compaction, a deletion, a snapshot, a recovery.
-
-HEADRACE_KILLS says how often, and HEADRACE_KILL_SEED when; both are printed where a test fails.
 """
 
-import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,34 +17,39 @@ import pytest
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from headrace.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from headrace.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.support.broker_process import BrokerProcess
 from tests.support.histories import History, check
+from tests.support.kills import BUSY, KILLS, SEED, kill_while_starting, stay_a_moment
 from tests.support.retrying_producer import BATCH_INTERVAL_MS, RetryingProducer, read_back
 from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
 pytestmark = pytest.mark.slow
 
-KILLS: Final = int(os.environ.get("HEADRACE_KILLS", "12"))
-SEED: Final = os.environ.get("HEADRACE_KILL_SEED", "1")
 PARTITIONS: Final = 3
 PRODUCERS: Final = 3
 TOPIC: Final = "t"
+TOPIC_RESOURCE: Final = 2
+SET: Final = 0
 ROLL_AFTER_BATCHES: Final = 20
-# Everything that happens by itself happens often.
-BUSY: Final = {
-    "log.cleaner.backoff.ms": "20",
-    "log.retention.check.interval.ms": "50",
-    "log.flush.offset.checkpoint.interval.ms": "50",
-    "metadata.log.max.record.bytes.between.snapshots": "500",
-    "log.segment.delete.delay.ms": "100",
-}
 
 
 def create_topic(client: WireClient, name: str, configs: dict[str, str]) -> None:
     rows = [CreatableTopicConfig(*item) for item in configs.items()]
     answer = client.ask("CreateTopics", 5, CreateTopicsRequest([CreatableTopic(name, PARTITIONS, 1, [], rows)]))
     assert answer.topics[0].error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS), answer
+
+
+def keep_what_is_left(client: WireClient) -> None:
+    """No retention from now on: what is read must not go meanwhile."""
+    row = AlterConfigsResource(TOPIC_RESOURCE, TOPIC, [AlterableConfig("retention.ms", SET, "-1")])
+    answer = client.ask("IncrementalAlterConfigs", 1, IncrementalAlterConfigsRequest([row])).responses[0]
+    assert answer.error_code == ErrorCode.NONE
 
 
 @contextmanager
@@ -80,6 +81,7 @@ def producing(
         assert producer.fault is None, producer.fault
         assert not producer.is_alive(), f"{producer.name} is not done"
     with WireClient(broker.address) as client:
+        keep_what_is_left(client)
         for partition in range(PARTITIONS):
             history.log_start[partition], history.read[partition] = read_back(client, TOPIC, partition)
 
@@ -92,18 +94,6 @@ def kill_after_progress(broker: BrokerProcess, producers: Sequence[RetryingProdu
     broker.kill()
 
 
-def stay_a_moment(seconds: float) -> None:
-    """Any moment is as good as any other: nothing is waited for."""
-    time.sleep(seconds)
-
-
-def kill_while_starting(broker: BrokerProcess, random: Random) -> None:
-    """A start takes 0.2 s and more: recovery, the metadata, the first commit; the kill comes somewhere in there."""
-    broker.start(wait=False)
-    stay_a_moment(random.random() * 0.5)
-    broker.kill()
-
-
 def report(history: History) -> str:
     acknowledged = sum(map(len, history.acknowledged.values()))
     return f"{acknowledged} records acknowledged, {KILLS} kills, seed {SEED}: {check(history)[:5]}"
@@ -112,21 +102,18 @@ def report(history: History) -> str:
 SEGMENT_MS: Final = str(ROLL_AFTER_BATCHES * PRODUCERS * BATCH_INTERVAL_MS)
 
 
-@pytest.mark.parametrize("acks", [[-1], [1], [-1, 1]], ids=["acks all", "acks 1", "both"])
 @pytest.mark.parametrize(
     "configs",
     [{}, {"flush.messages": "1"}, {"segment.ms": SEGMENT_MS}, {"segment.ms": SEGMENT_MS, "flush.messages": "1"}],
     ids=["plain", "synced", "rolling", "rolling and synced"],
 )
-def test_what_was_acknowledged_survives_once_and_in_order(
-    tmp_path: Path, configs: dict[str, str], acks: list[int]
-) -> None:
-    random = Random(f"{SEED} {configs} {acks}")
+def test_what_was_acknowledged_survives_once_and_in_order(tmp_path: Path, configs: dict[str, str]) -> None:
+    random = Random(f"{SEED} {configs}")
     history = History()
     with BrokerProcess(tmp_path, configs=BUSY) as broker:
         with WireClient(broker.address) as client:
             create_topic(client, TOPIC, {"retention.ms": "-1", **configs})
-        with producing(broker, history, acks=acks) as producers:
+        with producing(broker, history, acks=[-1, 1]) as producers:
             for number in range(KILLS):
                 kill_after_progress(broker, producers, random)
                 if number % 3 == 2:
@@ -157,21 +144,28 @@ def test_compaction_may_be_interrupted_anywhere(tmp_path: Path) -> None:
         broker.check_log()
 
 
-def test_deletion_from_the_start_may_be_interrupted_anywhere(tmp_path: Path) -> None:
-    """DeleteRecords moves the log start, and retention removes the segments below it."""
-    random = Random(f"{SEED} deletion")
+@pytest.mark.parametrize("retention_ms", ["-1", "1000"], ids=["on demand", "by age"])
+def test_deletion_from_the_start_may_be_interrupted_anywhere(tmp_path: Path, retention_ms: str) -> None:
+    """DeleteRecords moves the log start; retention removes segments, here all that are full: the records are old."""
+    random = Random(f"{SEED} deletion {retention_ms}")
     history = History()
     with BrokerProcess(tmp_path, configs=BUSY) as broker:
+        configs = {"segment.ms": SEGMENT_MS, "retention.ms": retention_ms, "file.delete.delay.ms": "0"}
         with WireClient(broker.address) as client:
-            create_topic(client, TOPIC, {"segment.ms": SEGMENT_MS, "retention.ms": "-1", "file.delete.delay.ms": "0"})
+            create_topic(client, TOPIC, configs)
         with producing(broker, history, acks=[-1, 1]) as producers:
             for _ in range(KILLS):
-                with WireClient(broker.address) as client:
+                if retention_ms == "-1":
                     ends = [len(history.acknowledged[partition]) for partition in range(PARTITIONS)]
-                    wanted = [DeleteRecordsPartition(index, end * 2 // 3) for index, end in enumerate(ends)]
-                    client.ask("DeleteRecords", 2, DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, wanted)], 30_000))
+                    delete_records(broker, [end * 2 // 3 for end in ends])
                 kill_after_progress(broker, producers, random)
                 broker.start()
         assert not check(history), report(history)
         assert all(history.log_start.values()), "nothing was deleted: the test shows nothing"
         broker.check_log()
+
+
+def delete_records(broker: BrokerProcess, before: Sequence[int]) -> None:
+    rows = [DeleteRecordsPartition(index, offset) for index, offset in enumerate(before)]
+    with WireClient(broker.address) as client:
+        client.ask("DeleteRecords", 2, DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, rows)], 30_000))
