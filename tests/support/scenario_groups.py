@@ -62,6 +62,7 @@ class Membership:
         self.member_id = ""
         self.generation = -1  # or the epoch
         self.instance_id: str | None = None
+        self.protocol: tuple[str | None, str | None] = (None, None)  # type and name
         self.topics: list[str] | None = None
         self.owned: Sequence[TopicPartitions] = ()
 
@@ -116,6 +117,7 @@ class GroupStage:
                 membership.member_id = response.member_id
             if not response.error_code:
                 membership.generation = response.generation_id
+                membership.protocol = (response.protocol_type, response.protocol_name)
         elif isinstance(response, ConsumerGroupHeartbeatResponse) and not response.error_code:
             membership = self.membership(actor, group_id)
             membership.member_id = response.member_id or ""
@@ -250,8 +252,8 @@ def _sync(stage: GroupStage, actor: str, words: Words) -> list[str]:
         words.number("generation", membership.generation),
         membership.member_id,
         membership.instance_id,
-        words.text("type"),
-        words.text("with"),
+        words.text("type") or membership.protocol[0],
+        words.text("with") or membership.protocol[1],
         assignments,
     )
     return stage.send(
