@@ -2,7 +2,7 @@
 
 Theory. A compacted log keeps at least the newest record of each key. It does so in rounds, one log at a time, the
 dirtiest first (`cleaner_ratio`). A round is a plan that the worker thread runs (`cleaner_run`); here, on the loop
-thread, it is made and its outcome swapped in, group after group, oldest first. The order matters: a tombstone may go
+thread, it is made, and its outcome swapped in (`swap`). If not all of it is, it is the oldest part: a tombstone may go
 only after what it deletes. How far a log has been cleaned is remembered in `cleaner-offset-checkpoint`; to forget it
 costs work, not records.
 
@@ -23,6 +23,7 @@ from headrace.log.log import Log
 from headrace.log.names import CLEANED, LOG
 from headrace.log.open_files import OpenFiles
 from headrace.log.segment import Segment
+from headrace.log.swap import Replacement, Swap
 
 
 class Cleaner:
@@ -93,25 +94,48 @@ class Cleaner:
         return plan
 
     def finish(self, log: Log, plan: CleaningPlan, outcome: CleaningOutcome) -> bool:
-        """Swap the outcome of `plan` in. False if there was none, or if it no longer fits. Raises StorageError."""
+        """Swap the outcome of `plan` in, syncs included. False if nothing came of it. Raises StorageError."""
+        swap = self.begin_swap(log, plan, outcome)
+        if swap is None:
+            return False
+        try:
+            swap.run()
+        finally:
+            is_done = self.end_swap(plan, outcome, swap)
+        return is_done
+
+    def begin_swap(self, log: Log, plan: CleaningPlan, outcome: CleaningOutcome) -> Swap | None:
+        """What is left to do; None if there is no outcome, or if it no longer fits. `end_swap` must follow."""
         if self._running.get(plan.partition) is not plan:
             if plan.partition not in self._running:  # else a newer round writes there, and has cleared up already
                 plan.discard()
-            return False
-        del self._running[plan.partition]
+            return None
+        replaced = None
         if outcome.failure is not None:
             self.uncleanable[plan.partition] = outcome.failure
-            return False
-        if outcome.abandoned:
-            return False
-        replaced = _find_all(log, outcome.groups)
+        elif not outcome.abandoned:
+            replaced = _find_all(log, outcome.groups)
+            if replaced is None:
+                plan.discard()
         if replaced is None:
-            plan.discard()
-            return False
-        for group, old in zip(outcome.groups, replaced, strict=True):
-            log.replace_segments(old, [self._cleaned_segment(log, group, plan.now_ms)])
-        self.cleaned_to[plan.partition] = outcome.end_offset
-        return True
+            del self._running[plan.partition]
+            return None
+        return Swap(
+            log,
+            [
+                Replacement(old, self._cleaned_segment(log, group, plan.now_ms))
+                for group, old in zip(outcome.groups, replaced, strict=True)
+            ],
+        )
+
+    def end_swap(self, plan: CleaningPlan, outcome: CleaningOutcome, swap: Swap) -> bool:
+        """The swap is over. True if the log is compacted."""
+        if self._running.get(plan.partition) is not plan:
+            return False  # the log was cut or deleted meanwhile
+        del self._running[plan.partition]
+        if swap.is_done:
+            self.cleaned_to[plan.partition] = outcome.end_offset
+        return swap.is_done
 
     def _cleaned_segment(self, log: Log, group: CleanedGroup, now_ms: int) -> Segment:
         return Segment(

@@ -21,7 +21,7 @@ from headrace.log.cleaner_transactions import DecidedTransactions
 from headrace.log.config import LogConfig
 from headrace.log.fs import FileSystem, sync_file
 from headrace.log.index import MAX_RELATIVE_OFFSET, TIME_ENTRY_SIZE
-from headrace.log.names import CLEANED, SEGMENT_SUFFIXES, parse_file_name
+from headrace.log.names import CLEANED, SEGMENT_SUFFIXES, SWAP, parse_file_name
 from headrace.log.open_files import OpenFiles
 from headrace.log.scan import verified_batches
 from headrace.log.segment import Segment
@@ -184,11 +184,17 @@ class CleaningPlan:
             raise CorruptBatchError(f"{source.path}: no valid batch at byte {end} of {source.size_bytes}")
 
     def _remove_leftovers(self) -> None:
-        """What a round before has left: to an interrupted swap it would mean that the swap had not yet begun."""
-        for name in self.fs.list_dir(self.directory):
-            file = parse_file_name(name)
-            if file is not None and file.stage == CLEANED:
+        """What a round before has left: to an interrupted swap it would mean that the swap had not yet begun.
+
+        What is in `.swap` goes first: only what is in `.cleaned` tells that it was given up.
+        """
+        names = self.fs.list_dir(self.directory)
+        for stage in (SWAP, CLEANED):
+            left_over = [name for name in names if (file := parse_file_name(name)) is not None and file.stage == stage]
+            for name in left_over:
                 self.fs.remove(f"{self.directory}/{name}")
+            if left_over and stage == SWAP:
+                self.fs.sync_dir(self.directory)
 
     def discard(self) -> None:
         """Remove what a round has written and nobody will use. What cannot be removed now, the next round removes."""

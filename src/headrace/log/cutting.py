@@ -1,4 +1,4 @@
-"""What takes records away from a log: truncation from its end, deletion from its start, compaction in between.
+"""What takes records away from a log: truncation from its end, deletion from its start. (Compaction is in `swap`.)
 
 A truncation is synced before it returns. The log will write the same offsets anew, and a crash must not bring back the
 old ones, neither instead of the new nor behind them. Deletion needs none: what comes back lies below the log's start.
@@ -25,6 +25,7 @@ def truncate_to(log: "Log", offset: int) -> bool:
         return True
     log.refuse_if_failed()
     try:
+        _abandon_swap(log)
         log.producer_history.drop_snapshots_after(offset)
         log.remove_later(log.segments.cut_off(log.segments.from_offset(offset)[1:]))
         log.active = log.segments.active
@@ -45,6 +46,7 @@ def truncate_fully_and_start_at(log: "Log", offset: int) -> None:
     log.refuse_if_failed()
     created_ms = log.active.created_ms
     try:
+        _abandon_swap(log)
         log.producer_history.drop_snapshots_after(-1)
         log.remove_later(log.segments.cut_off(tuple(log.segments)))
         log.active = log.segments.create(offset, log.config, now_ms=created_ms)
@@ -55,6 +57,12 @@ def truncate_fully_and_start_at(log: "Log", offset: int) -> None:
     log.epoch_file.clear()
     log.durability.created_segment()
     log.durability.restarted(offset)
+
+
+def _abandon_swap(log: "Log") -> None:
+    """A crash would let it go on, and bring back what is cut off now."""
+    if log.swap is not None:
+        log.swap.abandon()
 
 
 def _end_at(log: "Log", end_offset: int) -> None:
@@ -94,14 +102,3 @@ def delete_segments(log: "Log", segments: Sequence[Segment]) -> None:
         log.producer_history.drop_stale_snapshots()
     except OSError as error:
         raise log.fail(f"old segments could not be renamed ({error})") from error
-
-
-def replace_segments(log: "Log", old: Sequence[Segment], new: Sequence[Segment]) -> None:
-    """Compacted segments, complete and synced as `.cleaned`, for a run of sealed ones. Raises StorageError."""
-    log.refuse_if_failed()
-    try:
-        log.remove_later(log.segments.replace(old, new))
-    except OSError as error:
-        raise log.fail(f"compacted segments could not take their place ({error})") from error
-    for segment in new:
-        segment.is_durable = True

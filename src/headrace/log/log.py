@@ -43,7 +43,6 @@ from headrace.log.cutting import (
     advance_log_start,
     delete_segments,
     move_start,
-    replace_segments,
     truncate_fully_and_start_at,
     truncate_to,
 )
@@ -57,6 +56,7 @@ from headrace.log.producers import ProducerStates
 from headrace.log.rolling import quiet_timestamp, roll, roll_if_needed, seal_active
 from headrace.log.segment import NEVER, Segment
 from headrace.log.slices import LogSlice
+from headrace.log.swap import Swap
 from headrace.protocol.batch import (
     CRC_START,
     LOG_OVERHEAD,
@@ -100,6 +100,7 @@ class Log:
         "producer_states",
         "recovery_report",
         "segments",
+        "swap",
         "topic_id",
     )
 
@@ -123,6 +124,7 @@ class Log:
         self.epoch_file.truncate_from_start(self.log_start_offset)
         self.recovery_report = parts.report  # None if the log had been closed well
         self.failure: StorageError | None = None
+        self.swap: Swap | None = None  # of compacted segments, while it is under way
         self.active = parts.segments.active
         # The leader epoch whose batches may go the quick way, and the timestamp up to which they need no second look: a
         # later one may be too late for the topic, or make the segment old enough to roll.
@@ -400,9 +402,6 @@ class Log:
 
     def delete_segments(self, segments: Sequence[Segment]) -> None:
         delete_segments(self, segments)
-
-    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        replace_segments(self, old, new)
 
     # Slow work
 

@@ -8,7 +8,6 @@ from headrace.log.fs import FileSystem
 from headrace.log.names import DELETED, SEGMENT_SUFFIXES
 from headrace.log.open_files import OpenFiles
 from headrace.log.segment import Segment
-from headrace.log.swap import swap_in
 
 
 class Segments:
@@ -100,16 +99,15 @@ class Segments:
             self._fs.sync_dir(self._directory)
         return removable
 
-    def replace(self, old: Sequence[Segment], new: Sequence[Segment]) -> list[str]:
-        """Compacted segments for a run of old ones; the paths to remove. Raises OSError."""
+    def replace(self, old: Sequence[Segment], new: Segment) -> list[str]:
+        """A compacted segment for a run of old ones, whose files are renamed already; the paths to remove."""
         start = self._segments.index(old[0])
         stop = start + len(old)
         assert self._segments[start:stop] == list(old), (self._segments, old)
         assert stop < len(self._segments), "the active segment is never compacted"
-        swap_in(self._fs, self._directory, old=old, new=new)
-        self._segments[start:stop] = new
+        self._segments[start:stop] = [new]
         self._bases = [segment.base_offset for segment in self._segments]
-        for segment in (*old, *new):
+        for segment in (*old, new):
             segment.close()
         return deleted_paths(old)
 

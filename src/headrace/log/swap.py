@@ -1,50 +1,138 @@
 """How compacted segments take the place of old ones, such that a crash at any moment loses nothing.
 
     1  the new segments are complete and synced as `.cleaned`
-    2  `.cleaned` -> `.swap`, from the highest base offset down; of each the `.log` last
-    3  the old segments -> `.deleted`
-    4  `.swap` -> their final names
+    2  their index files: `.cleaned` -> `.swap`
+    3  their logs: `.cleaned` -> `.swap`
+    4  the old segments -> `.deleted`, and the log reads the new ones
+    5  the new segments: `.swap` -> their final names
 
-Between the steps the directory is synced. So whoever opens the log finds out how far it came (`settle`): while a
-`.cleaned` log is there, step 2 was not finished, and the old segments are still whole; `.swap` logs alone are the truth
-from step 2 on, and steps 3 and 4 are done again. Every new segment has all index files, if empty ones. So a file with a
-final name belongs to the old segment as long as its `.swap` is still there, and to the new one afterwards.
+Between the steps the directory is synced. So whoever opens the log finds out how far it came (`settle`). While a
+`.cleaned` log is there, step 3 was not finished: the new segments below it are taken, and the old ones from there on,
+since what is older may always be compacted before what is younger. When there are `.swap` logs only, they are the
+truth, and the rest is done again. Every new segment has all index files, if empty ones. So an index with a final name
+belongs to the old segment as long as its `.swap` is there, and to the new one afterwards.
+
+The steps are renames, and take the loop microseconds; the syncs take milliseconds, and are the worker's.
 """
 
 import contextlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from headrace.log.errors import StorageError
 from headrace.log.fs import FileSystem
 from headrace.log.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SWAP, LogFileName, file_name, parse_file_name
 from headrace.log.scan import places
 from headrace.log.segment import Segment
 
+if TYPE_CHECKING:
+    from headrace.log.log import Log
+
 _STAGES: Final = (CLEANED, SWAP, DELETED)
+_INDEX_SUFFIXES: Final = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG)
 
 
-def swap_in(fs: FileSystem, directory: str, *, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-    """`new`, complete and synced as `.cleaned`, for `old`, which end as `.deleted`. Raises OSError."""
-    fs.sync_dir(directory)
-    for segment in reversed(new):
-        _rename_in_two_steps(fs, directory, segment, SWAP)
-    for segment in old:
-        segment.files.rename(DELETED)
-    fs.sync_dir(directory)
-    for segment in new:
-        segment.files.rename("")
-    fs.sync_dir(directory)
+class Replacement(NamedTuple):
+    """A compacted segment, complete and synced as `.cleaned`, for a run of sealed ones."""
+
+    old: Sequence[Segment]
+    new: Segment
 
 
-def _rename_in_two_steps(fs: FileSystem, directory: str, segment: Segment, stage: str) -> None:
-    """The `.log` gets its name when those of the others are safe: it is the one that `settle` believes."""
-    files = segment.files
-    for suffix in SEGMENT_SUFFIXES:
-        if suffix == LOG:
-            fs.sync_dir(directory)
-        fs.rename(files.path(suffix), files.path(suffix, stage))
-    files.stage = stage
-    fs.sync_dir(directory)
+class Swap:
+    """Steps 2 to 5 for one log. Until step 4 the log may change its mind, by `abandon`. Replacements are in order.
+
+    Invariant: `log.swap` is this one from its making until it is over.
+    """
+
+    __slots__ = ("_is_in_place", "_log", "_replacements", "_steps")
+
+    def __init__(self, log: "Log", replacements: Sequence[Replacement]) -> None:
+        assert log.swap is None, "one swap at a time"
+        self._log = log
+        self._replacements = replacements
+        self._is_in_place = False  # the log reads the new segments
+        self._steps: list[Callable[[], None]] = [
+            lambda: self._rename(_INDEX_SUFFIXES, CLEANED, SWAP),
+            lambda: self._rename((LOG,), CLEANED, SWAP),
+            self._replace,
+            lambda: self._rename(SEGMENT_SUFFIXES, SWAP, ""),
+        ]
+        log.swap = self
+
+    @property
+    def is_done(self) -> bool:
+        return not self._steps
+
+    def run(self) -> None:
+        """All steps and syncs, for those who can wait. Raises StorageError."""
+        while self.step():
+            try:
+                self.sync()
+            except OSError as error:
+                raise self.failed(error) from error
+
+    def step(self) -> bool:
+        """The next step. True if a sync has to follow, and then another step. Raises StorageError."""
+        log = self._log
+        try:
+            if not self._is_in_place and not self._fits():
+                self.abandon()
+            if log.swap is not self:
+                return False
+            log.refuse_if_failed()
+            if self.is_done:
+                log.swap = None
+                return False
+            self._steps.pop(0)()
+        except OSError as error:
+            raise self.failed(error) from error
+        return True
+
+    def sync(self) -> None:
+        """In any thread. Raises OSError."""
+        self._log.fs.sync_dir(self._log.directory)
+
+    def failed(self, error: OSError) -> StorageError:
+        return self._log.fail(f"compacted segments could not take their place ({error})")
+
+    def abandon(self) -> None:
+        """The log goes on without the new segments, for good when this returns, unless they are in place already.
+
+        Their files stay until the next round of compaction or the next opening. Raises OSError.
+        """
+        if self._is_in_place or self._log.swap is not self:
+            return
+        self._log.swap = None
+        oldest = self._replacements[0].new.files
+        if oldest.stage == SWAP:
+            # As if step 3 had stopped before its first rename.
+            self._log.fs.rename(oldest.path(LOG), oldest.path(LOG, CLEANED))
+            self.sync()
+
+    def _fits(self) -> bool:
+        """Has the log still all segments that are to be replaced, and are they sealed?"""
+        sealed = set(map(id, self._log.segments.sealed))
+        return all(id(segment) in sealed for replacement in self._replacements for segment in replacement.old)
+
+    def _rename(self, suffixes: Iterable[str], stage: str, next_stage: str) -> None:
+        for _, new in self._replacements:
+            if new.files.stage != stage:
+                continue  # retention has been faster
+            for suffix in suffixes:
+                self._log.fs.rename(new.files.path(suffix, stage), new.files.path(suffix, next_stage))
+            if LOG in suffixes:
+                new.files.stage = next_stage
+
+    def _replace(self) -> None:
+        log = self._log
+        for old, _ in self._replacements:
+            for segment in old:
+                segment.files.rename(DELETED)
+        for old, new in self._replacements:
+            log.remove_later(log.segments.replace(old, new))
+            new.is_durable = True
+        self._is_in_place = True
 
 
 def settle(fs: FileSystem, directory: str, names: Sequence[str]) -> bool:
@@ -59,15 +147,13 @@ def settle(fs: FileSystem, directory: str, names: Sequence[str]) -> bool:
     if unfinished:
         fs.sync_dir(directory)  # a crash must not leave them without the `.cleaned` log that tells what they are
     _remove(fs, directory, [file for file in files if file.stage != SWAP])
-    for name in sorted(fs.list_dir(directory)):
-        swap = parse_file_name(name)
-        if swap is not None and swap.stage == SWAP and swap.suffix == LOG:
-            _remove_replaced(fs, directory, swap.offset)
+    swapped = [file for file in files if file.stage == SWAP and file not in unfinished]
+    for file in swapped:
+        if file.suffix == LOG:
+            _remove_replaced(fs, directory, file.offset)
     fs.sync_dir(directory)
-    for name in fs.list_dir(directory):
-        swap = parse_file_name(name)
-        if swap is not None and swap.stage == SWAP:
-            fs.rename(f"{directory}/{name}", f"{directory}/{file_name(swap.offset, swap.suffix)}")
+    for file in swapped:
+        fs.rename(f"{directory}/{file_name(*file)}", f"{directory}/{file_name(file.offset, file.suffix)}")
     fs.sync_dir(directory)
     return True
 

@@ -1,7 +1,8 @@
 """Compaction in the background: one log at a time, the dirtiest first, as a chore of the worker thread.
 
-While a round runs, appends, reads and syncs go on (`Worker.pause`); its outcome is swapped in on the loop. When there
-is nothing to do, compaction rests for `log.cleaner.backoff.ms`.
+While a round runs, appends, reads and syncs go on (`Worker.pause`). Its outcome is swapped in step by step (see
+`log.swap`): the steps on the loop, the sync after each of them in the worker. When there is nothing to do, compaction
+rests for `log.cleaner.backoff.ms`. Whatever a stop interrupts, the next start settles.
 """
 
 import logging
@@ -12,6 +13,7 @@ from headrace.log.checkpoints import TopicPartition
 from headrace.log.cleaner import Cleaner
 from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan
 from headrace.log.errors import StorageError
+from headrace.log.swap import Swap
 from headrace.server.clock import Clock, Timer
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
@@ -69,23 +71,38 @@ class Compaction:
         ]:
             self._cleaner.forget(place)
 
+    # The end of a round
+
     def ended(self, partition: Partition, plan: CleaningPlan, outcome: CleaningOutcome) -> None:
         if self._is_stopped:
             return
+        if outcome.failure is not None:
+            _LOG.error("%r cannot be compacted: %s", partition, outcome.failure)
+        swap = None
         if not self._partitions.has(partition):
             self._cleaner.forget(plan.partition)
         else:
-            self._swap(partition, plan, outcome)
-        self._next()
+            swap = self._cleaner.begin_swap(partition.log, plan, outcome)
+        if swap is None:
+            self._next()
+        else:
+            self.go_on(_Step(self, partition, plan, outcome, swap))
 
-    def _swap(self, partition: Partition, plan: CleaningPlan, outcome: CleaningOutcome) -> None:
-        try:
-            self._cleaner.finish(partition.log, plan, outcome)
-        except StorageError as error:
-            _LOG.error("%r: %s", partition, error)
+    def go_on(self, step: "_Step", sync_error: OSError | None = None) -> None:
+        """The next step of a swap; its sync calls this again."""
+        if self._is_stopped:
             return
-        if outcome.failure is not None:
-            _LOG.error("%r cannot be compacted: %s", partition, outcome.failure)
+        try:
+            if self._partitions.has(step.partition):
+                if sync_error is not None:
+                    raise step.swap.failed(sync_error)
+                if step.swap.step():
+                    self._worker.submit(step)
+                    return
+        except StorageError as error:
+            _LOG.error("%r: %s", step.partition, error)
+        self._cleaner.end_swap(step.plan, step.outcome, step.swap)
+        self._next()
 
 
 class _Clean:
@@ -109,3 +126,25 @@ class _Clean:
 
     def failed(self, error: OSError) -> None:
         raise AssertionError(f"a round of compaction keeps its errors to its outcome, and raised {error!r}")
+
+
+class _Step:
+    """The sync between two steps of a swap as a chore."""
+
+    def __init__(
+        self, owner: Compaction, partition: Partition, plan: CleaningPlan, outcome: CleaningOutcome, swap: Swap
+    ) -> None:
+        self._owner = owner
+        self.partition = partition
+        self.plan = plan
+        self.outcome = outcome
+        self.swap = swap
+
+    def run(self) -> None:
+        self.swap.sync()
+
+    def done(self) -> None:
+        self._owner.go_on(self)
+
+    def failed(self, error: OSError) -> None:
+        self._owner.go_on(self, error)

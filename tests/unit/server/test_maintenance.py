@@ -251,6 +251,56 @@ def test_compacted_topics_keep_the_newest_of_each_key(site: Site) -> None:
     assert log.log_end_offset == 11
 
 
+def test_the_loop_never_waits_for_the_disk_when_compacted_segments_take_their_place(site: Site) -> None:
+    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append(count=10)
+    log = site.node.partition("t").log
+    before = log.size_bytes
+    on_the_loop = [Fault("sync_dir"), Fault("sync")]
+    site.fs.faults.extend(on_the_loop)
+    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
+    while site.node.worker.chores:
+        chore = site.node.worker.chores.popleft()
+        site.fs.faults.clear()
+        chore.run()
+        site.fs.faults.extend(on_the_loop)
+        chore.done()
+    assert log.size_bytes < before / 2
+    assert site.fs.faults == on_the_loop
+    assert site.cleaner.cleaned_to == {TopicPartition("t", 0): 8}
+
+
+def test_a_swap_that_the_disk_refuses_stops_no_other_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    for topic in ("bad", "good"):
+        site.node.create_topic(topic, cleanup_policy="compact", internal_segment_bytes="1000")
+        site.append(topic, count=10)
+    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
+    site.node.worker.step()
+    site.fs.faults.append(Fault("sync_dir", path_end="bad-0"))
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert site.node.partition("bad").log.failure is not None
+    assert "could not take their place" in caplog.text
+    assert site.cleaner.cleaned_to == {TopicPartition("good", 0): 8}
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_a_topic_that_is_deleted_while_its_compacted_segments_take_their_place(site: Site, steps: int) -> None:
+    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append(count=10)
+    log = site.node.partition("t").log
+    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
+    for _ in range(steps):
+        site.node.worker.step()
+    site.node.delete_topic("t")
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert log.failure is None
+    assert site.cleaner.cleaned_to == {}
+    site.node.create_topic("u", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append("u", count=10)
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert site.cleaner.cleaned_to == {TopicPartition("u", 0): 8}
+
+
 def test_a_topic_that_is_deleted_while_it_is_compacted(site: Site) -> None:
     site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
     site.append(count=10)
