@@ -259,6 +259,29 @@ def test_a_demand_during_an_update_is_served_by_the_next_one() -> None:
     run(story)
 
 
+def test_who_asks_during_an_update_gets_an_answer_that_was_asked_for_afterwards() -> None:
+    async def story() -> None:
+        arrived, release = asyncio.Event(), asyncio.Event()
+        answers = ["old", "new"]
+
+        async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+            arrived.set()
+            await release.wait()
+            writer.write(reply(asked, describe(asked, peer)._replace(cluster_id=answers.pop(0))))
+
+        async with ScriptedPeer(answer) as peer:
+            cluster = cluster_at(peer.address)
+            first = asyncio.ensure_future(cluster.refresh())
+            await arrived.wait()
+            second = asyncio.ensure_future(cluster.refresh())
+            await asyncio.sleep(0)
+            release.set()
+            assert [(await first).cluster_id, (await second).cluster_id] == ["old", "new"]
+            await cluster.close()
+
+    run(story)
+
+
 def test_metadata_is_renewed_by_age() -> None:
     async def story() -> None:
         enough = asyncio.Event()
