@@ -96,6 +96,7 @@ def _produce(node: OneNode) -> list[Figure]:
 def _fetch(node: OneNode, topic_id: bytes) -> list[Figure]:
     log = node.partition("orders").log
     end_offset = log.log_end_offset
+    log.raise_high_watermark(end_offset)  # what was appended behind the partition's back is read, too
 
     def fetch(offset: int, partitions: range, **how: Any) -> Request:
         rows = [FetchPartition(index, fetch_offset=offset, partition_max_bytes=4096) for index in partitions]

@@ -361,7 +361,8 @@ class Log:
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the first transaction begins that is open, or whose end the high watermark has not passed."""
-        offset = self.producers.first_unstable_offset
+        states = self.producer_states  # every fetch asks: without a call, if they are loaded
+        offset = (self.producers if states is None else states).first_unstable_offset
         return None if offset is None else max(offset, self.log_start_offset)
 
     @property

@@ -161,6 +161,8 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
+        if not self._ongoing and not self._unreplicated:
+            return None
         undecided = self.first_undecided_offset
         if not self._unreplicated:
             return undecided

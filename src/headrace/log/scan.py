@@ -9,6 +9,7 @@ from headrace.protocol.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeade
 from headrace.protocol.errors import CorruptBatchError
 
 RawHeader: TypeAlias = tuple[int, ...]  # in the order of BatchHeader
+Place: TypeAlias = tuple[int, int, int, int]  # of a batch: its position and size, its first and last offset
 
 # What one read fetches. An index points to within 4 KB of what is searched, so a look-up takes one read.
 LOOKUP_BYTES: Final = 8 << 10
@@ -18,8 +19,8 @@ _PLACE: Final = Struct(">qi11xi")  # base offset, batch length, last offset delt
 _PLACE_SIZE: Final = _PLACE.size
 
 
-def places(file: File, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(position, size, last offset) of each batch in start..end. Raises CorruptBatchError where no batch can be."""
+def places(file: File, start: int, end: int) -> Iterator[Place]:
+    """Each batch in start..end. Raises CorruptBatchError where no batch can be."""
     unpack, position = _PLACE.unpack_from, start
     while position < end:
         chunk = file.read(position, min(LOOKUP_BYTES, end - position))
@@ -31,7 +32,7 @@ def places(file: File, start: int, end: int) -> Iterator[tuple[int, int, int]]:
             size = length + LOG_OVERHEAD
             if size < HEADER_SIZE or position + size > end:
                 raise _no_batch(file, position)
-            yield position, size, base_offset + last_offset_delta
+            yield position, size, base_offset, base_offset + last_offset_delta
             at += size
             position += size
 

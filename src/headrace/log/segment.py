@@ -8,6 +8,7 @@ The last segment of a log is *active*: it alone grows. Its indexes stay in memor
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final, cast
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
@@ -24,7 +25,7 @@ from headrace.log.index import (
 )
 from headrace.log.names import ABORTED_INDEX, LOG, OFFSET_INDEX, TIME_INDEX
 from headrace.log.open_files import OpenFiles
-from headrace.log.scan import headers, places
+from headrace.log.scan import Place, headers, places
 from headrace.log.segment_files import SegmentFiles
 from headrace.log.slices import EMPTY, LogSlice
 from headrace.protocol.batch import NO_TIMESTAMP
@@ -318,27 +319,24 @@ class Segment:
         position = self._known.get(offset)
         if position is not None:
             return position
-        for position, _, last_offset in self.from_entry(self.offsets.find(offset), 0, self.size):
+        for position, _, _, last_offset in self.from_entry(self.offsets.find(offset), 0, self.size):
             if last_offset >= offset:
                 return position
         return None
 
-    def from_entry(self, entry: OffsetEntry | None, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    def from_entry(self, entry: OffsetEntry | None, start: int, end: int) -> Iterator[Place]:
         """The batches from an index entry on, or from `start` if it is later. A wrong entry rebuilds the index."""
         if entry is None or entry.position < start:
-            yield from places(self.file, start, end)
-            return
+            return places(self.file, start, end)
         batches = places(self.file, entry.position, end)
         try:
             first = next(batches, None)
         except CorruptBatchError:
             first = None
-        if first is not None and first[2] == entry.offset:
-            yield first
-            yield from batches
-        else:
-            self.rebuild_indexes()
-            yield from places(self.file, start, end)
+        if first is not None and first[3] == entry.offset:
+            return chain((first,), batches)
+        self.rebuild_indexes()
+        return places(self.file, start, end)
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int | None, at_least_one_batch: bool) -> LogSlice | None:
         """Whole batches from the one with `offset` on, below `end_offset` if given; None if there is none here."""
@@ -355,13 +353,15 @@ class Segment:
 
     def _last_boundary(self, start: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
         """The last end of a batch in start..limit; the end of the first batch, if that is demanded."""
-        boundary = start
-        for position, size, last_offset in self.from_entry(self.offsets.find_position(limit), start, end):
-            boundary = position
+        boundary, next_offset = start, None
+        entry = self.offsets.find_position(limit)
+        for position, size, first_offset, last_offset in self.from_entry(entry, start, end):
             if position + size > limit and not (at_least_one_batch and position == start):
+                boundary, next_offset = position, first_offset
                 break
-            boundary = position + size
-            self.remember(last_offset + 1, boundary)
+            boundary, next_offset = position + size, last_offset + 1
+        if next_offset is not None:
+            self.remember(next_offset, boundary)
         return boundary
 
     def remember(self, offset: int, position: int) -> None:

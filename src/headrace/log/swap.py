@@ -168,7 +168,7 @@ def _remove_replaced(fs: FileSystem, directory: str, base_offset: int) -> None:
     """The old segments that begin inside the new one. The one with its own name is replaced by the rename."""
     file = fs.open(f"{directory}/{file_name(base_offset, LOG, SWAP)}", read_only=True)
     end_offset = base_offset
-    for _, _, last_offset in places(file, 0, file.size):
+    for *_, last_offset in places(file, 0, file.size):
         end_offset = last_offset + 1
     for name in fs.list_dir(directory):
         old = parse_file_name(name)

@@ -8,7 +8,7 @@ from headrace.log.segment import Segment
 def find_end_offset(segment: Segment) -> int:
     """The offset after the last batch. Raises CorruptBatchError if the file does not end with a whole batch."""
     end_offset = segment.base_offset
-    for _, _, last_offset in segment.from_entry(_last_entry(segment), 0, segment.size):
+    for *_, last_offset in segment.from_entry(_last_entry(segment), 0, segment.size):
         end_offset = last_offset + 1
     return end_offset
 

@@ -36,7 +36,9 @@ Serve: TypeAlias = Callable[["Connection", bytearray, memoryview, int, int], "Re
 
 SENDFILE_FROM_BYTES: Final = 64 * 1024
 MAX_UNSENT_BYTES: Final = 1024 * 1024  # ready replies beyond it wait for the client to read
-MAX_SEND_BYTES: Final = 1024 * 1024  # one reply may be large; this much of it goes out before others get their turn
+# One reply may be large; this much of it goes out before others get their turn. There is room for what consumers take
+# of a partition by default, which is 1 MB, and for the reply around it.
+MAX_SEND_BYTES: Final = (1024 + 128) * 1024
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 

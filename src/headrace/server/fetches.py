@@ -260,7 +260,8 @@ class Fetch:
         else:
             self._remember(rows)
         session_id = NO_SESSION if session is None else session.session_id
-        return FetchResponse(0, 0, session_id, _by_topic(rows), self._endpoints() if self._has_errors else ())
+        endpoints = self._endpoints() if self._has_errors else ()
+        return new(FetchResponse, (0, 0, session_id, _by_topic(rows), endpoints, ()))
 
     def _withheld(self) -> FetchResponse:
         """Nothing, and no new session: the client asks again for the same."""
@@ -315,8 +316,8 @@ def _by_topic(rows: list[tuple[Watched, PartitionData]]) -> list[FetchableTopicR
     for watched, row in rows:
         topics.setdefault(watched.topic, []).append(row)
     return [
-        FetchableTopicResponse(topic, ZERO_UUID, found)
+        new(FetchableTopicResponse, (topic, ZERO_UUID, found, ()))
         if isinstance(topic, str)
-        else FetchableTopicResponse("", topic, found)
+        else new(FetchableTopicResponse, ("", topic, found, ()))
         for topic, found in topics.items()
     ]

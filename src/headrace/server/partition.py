@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ACKS_ALL: Final = -1
 # Written by coordinators only; what a client puts there could not be read back.
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
+_NO_ERROR: Final = ErrorCode.NONE  # finding a member of an enum costs as much as a call, and every fetch asks
 ANY_EPOCH: Final = -1  # a client that does not say which leader it means
 
 
@@ -132,7 +133,7 @@ class Partition:
     def check_epoch(self, leader_epoch: int) -> ErrorCode:
         """Does the client know the same leader?"""
         if leader_epoch == self.leader_epoch or leader_epoch == ANY_EPOCH:
-            return ErrorCode.NONE
+            return _NO_ERROR
         return ErrorCode.FENCED_LEADER_EPOCH if leader_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
     # Writing

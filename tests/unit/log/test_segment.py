@@ -6,7 +6,7 @@ import pytest
 
 from headrace.log.config import LogConfig
 from headrace.log.index import OffsetEntry, TimeEntry
-from headrace.log.memory_fs import MemoryFileSystem
+from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.log.names import LOG, OFFSET_INDEX, TIME_INDEX, LogFileName, file_name, parse_file_name
 from headrace.log.open_files import OpenFiles
 from headrace.log.segment import Segment
@@ -135,6 +135,18 @@ def test_a_read_gives_whole_batches_up_to_the_limit(fs: MemoryFileSystem) -> Non
             found = segment.read(BASE + start, max_bytes=limit, end_offset=None, at_least_one_batch=False)
             assert found is not None
             assert found.read() == b"".join(batches[start : start + limit // 100])
+
+
+@pytest.mark.parametrize("max_bytes", [100, 150, 200, 299, 300, 301, 555, 950])
+def test_a_reader_goes_on_where_it_stopped_without_a_search(fs: MemoryFileSystem, max_bytes: int) -> None:
+    segment = a_segment(fs)
+    fill(segment)
+    found = segment.read(BASE, max_bytes=max_bytes, end_offset=None, at_least_one_batch=True)
+    assert found is not None
+    next_offset = BASE + len(found) // 100
+    fs.faults.append(Fault("read", path_end=LOG))
+    assert segment.find(next_offset) == len(found)
+    assert len(fs.faults) == 1  # nobody has read the file
 
 
 def test_a_read_of_a_batch_above_the_limit_gives_it_whole_or_nothing(fs: MemoryFileSystem) -> None:
