@@ -26,6 +26,7 @@ from headrace.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from headrace.protocol.primitives import new
 
 LEGACY_OFFSET_COMMIT: Final = GROUP_RECORDS[0]
 OFFSET_COMMIT: Final = GROUP_RECORDS[1]
@@ -46,12 +47,12 @@ CONSUMER_VERSION: Final = 0
 
 def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> CoordinatorRecord:
     """An offset of a group."""
+    version: int | None = OFFSET_COMMIT_VERSION
     if value is None:
         version = None
-    else:
-        has_expiry = value.expire_timestamp >= 0
-        version = OFFSET_COMMIT_WITH_EXPIRY_VERSION if has_expiry else OFFSET_COMMIT_VERSION
-    return CoordinatorRecord(OFFSET_COMMIT, OffsetCommitKey(group_id, topic, partition), version, value)
+    elif value.expire_timestamp >= 0:
+        version = OFFSET_COMMIT_WITH_EXPIRY_VERSION
+    return new(CoordinatorRecord, (OFFSET_COMMIT, new(OffsetCommitKey, (group_id, topic, partition)), version, value))
 
 
 def group_metadata(group_id: str, value: GroupMetadataValue | None) -> CoordinatorRecord:

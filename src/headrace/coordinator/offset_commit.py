@@ -11,7 +11,7 @@ from headrace.cluster.image import Image, Topic
 from headrace.coordinator.classic_group import ClassicGroup
 from headrace.coordinator.classic_rebalance import keep_alive
 from headrace.coordinator.group_records import offset_commit as offset_record
-from headrace.coordinator.result import Producer, Step, Ticket, answer
+from headrace.coordinator.result import Answer, Producer, Step, Ticket
 from headrace.coordinator.shard_state import ShardState
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.internal_records import CoordinatorRecord
@@ -30,7 +30,7 @@ from headrace.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from headrace.protocol.types import ZERO_UUID
+from headrace.protocol.primitives import new
 
 _MISSING_GROUPS_NAMED_SINCE: Final = 9
 _TOPIC_IDS_SINCE: Final = 10
@@ -47,38 +47,29 @@ def offset_commit(
     by_id = version >= _TOPIC_IDS_SINCE
     found = [_find_topic(state.image, topic.name, topic.topic_id if by_id else None) for topic in request.topics]
     code = _check_commit(state, request, found, version=version, now_ms=now_ms)
+    most = state.settings.offset_metadata_max_bytes
+    group_id, retention_ms = request.group_id, request.retention_time_ms
     records: list[CoordinatorRecord] = []
-    topics = [
-        OffsetCommitResponseTopic(
-            topic.name, topic.topic_id, [*_commit(state, request, topic, its, code, now_ms, records)]
-        )
-        for topic, its in zip(request.topics, found, strict=True)
-    ]
-    return Step(tuple(records), answer(ticket, OffsetCommitResponse(topics=topics)).answers)
+    topics = []
+    for topic, its in zip(request.topics, found, strict=True):
+        rows = []
+        for index, offset, leader_epoch, metadata, _ in topic.partitions:
+            error = _check_partition(its, index, metadata, most, code)
+            rows.append(new(OffsetCommitResponsePartition, (index, error, ())))
+            if not error and isinstance(its, Topic):
+                value = _value(offset, leader_epoch, metadata or "", now_ms, retention_ms, its.topic_id)
+                records.append(offset_record(group_id, its.name, index, value))
+        topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, rows))
+    return Step(tuple(records), (Answer(ticket, OffsetCommitResponse(0, topics)),))
 
 
-def _commit(
-    state: ShardState,
-    request: OffsetCommitRequest,
-    topic: OffsetCommitRequestTopic,
-    found: _Found,
-    code: ErrorCode,
-    now_ms: int,
-    records: list[CoordinatorRecord],
-) -> Iterator[OffsetCommitResponsePartition]:
-    """Answers for the partitions of one topic; their records go to `records`."""
-    retention_ms = request.retention_time_ms
-    for index, offset, leader_epoch, metadata, _ in topic.partitions:
-        error = _check_partition(state, found, index, metadata, code)
-        if not error and isinstance(found, Topic):
-            if retention_ms == _BROKERS_RETENTION:
-                value = OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms, _NO_EXPIRY, found.topic_id)
-            else:
-                # The version of the record that can say when an offset expires has neither epoch nor topic id.
-                expires_ms = min(now_ms + retention_ms, _LAST_TIMESTAMP)
-                value = OffsetCommitValue(offset, -1, metadata or "", now_ms, expires_ms, ZERO_UUID)
-            records.append(offset_record(request.group_id, found.name, index, value))
-        yield OffsetCommitResponsePartition(index, error)
+def _value(
+    offset: int, leader_epoch: int, metadata: str, now_ms: int, retention_ms: int, topic_id: bytes
+) -> OffsetCommitValue:
+    if retention_ms == _BROKERS_RETENTION:
+        return new(OffsetCommitValue, (offset, leader_epoch, metadata, now_ms, _NO_EXPIRY, topic_id, ()))
+    # The version of the record that can say when an offset expires has neither epoch nor topic id.
+    return OffsetCommitValue(offset, -1, metadata, now_ms, min(now_ms + retention_ms, _LAST_TIMESTAMP))
 
 
 def txn_offset_commit(
@@ -86,31 +77,21 @@ def txn_offset_commit(
 ) -> Step:
     found = [_find_topic(state.image, topic.name, None) for topic in request.topics]
     code = _check_txn_commit(state, request, found, version=version)
+    most = state.settings.offset_metadata_max_bytes
     records: list[CoordinatorRecord] = []
-    topics = [
-        TxnOffsetCommitResponseTopic(topic.name, [*_txn_commit(state, request, topic, its, code, now_ms, records)])
-        for topic, its in zip(request.topics, found, strict=True)
-    ]
-    answers = answer(ticket, TxnOffsetCommitResponse(topics=topics)).answers
-    return Step(tuple(records), answers, Producer(request.producer_id, request.producer_epoch))
-
-
-def _txn_commit(
-    state: ShardState,
-    request: TxnOffsetCommitRequest,
-    topic: TxnOffsetCommitRequestTopic,
-    found: _Found,
-    code: ErrorCode,
-    now_ms: int,
-    records: list[CoordinatorRecord],
-) -> Iterator[TxnOffsetCommitResponsePartition]:
-    for index, offset, leader_epoch, metadata, _ in topic.partitions:
-        error = _check_partition(state, found, index, metadata, code)
-        if not error:
-            # As in Kafka, the offsets of a transaction do not say to which of several topics of this name they belong.
-            value = OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms)
-            records.append(offset_record(request.group_id, topic.name, index, value))
-        yield TxnOffsetCommitResponsePartition(index, error)
+    topics = []
+    for topic, its in zip(request.topics, found, strict=True):
+        rows = []
+        for index, offset, leader_epoch, metadata, _ in topic.partitions:
+            error = _check_partition(its, index, metadata, most, code)
+            rows.append(TxnOffsetCommitResponsePartition(index, error))
+            if not error:
+                # As in Kafka, the offsets of a transaction do not say to which topic of this name they belong.
+                value = OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms)
+                records.append(offset_record(request.group_id, topic.name, index, value))
+        topics.append(TxnOffsetCommitResponseTopic(topic.name, rows))
+    producer = Producer(request.producer_id, request.producer_epoch)
+    return Step(tuple(records), (Answer(ticket, TxnOffsetCommitResponse(0, topics)),), producer)
 
 
 def _find_topic(image: Image, name: str, topic_id: bytes | None) -> _Found:
@@ -119,17 +100,17 @@ def _find_topic(image: Image, name: str, topic_id: bytes | None) -> _Found:
     return image.topic(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _check_partition(state: ShardState, found: _Found, index: int, metadata: str | None, code: ErrorCode) -> ErrorCode:
-    """`code` is what the group says; a partition that does not exist is told first."""
+def _check_partition(found: _Found, index: int, metadata: str | None, most: int, code: ErrorCode) -> int:
+    """`code` is what the group says, `most` the length of the text; a partition that does not exist is told first."""
     if isinstance(found, ErrorCode):
         return found
     if index not in found.partitions:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if code:
         return code
-    if metadata is not None and len(metadata) > state.settings.offset_metadata_max_bytes:
+    if metadata and len(metadata) > most:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
-    return ErrorCode.NONE
+    return 0
 
 
 def _check_commit(
