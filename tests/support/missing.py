@@ -5,7 +5,7 @@ from typing import Final, NoReturn
 
 import pytest
 
-IN_CI: Final = bool(os.environ.get("CI"))
+IN_CI: Final = bool(os.environ.get("HEADRACE_CI"))
 
 
 def say_missing(what: str) -> NoReturn:
