@@ -32,6 +32,7 @@ OVERSIZE: Final = "classic-oversize"
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 _NULL_PROTOCOL_SINCE: Final = 7  # before, JoinGroup had no way to say that there is none
+_RECORD_BYTES: Final = 32  # numbers and lengths in a group's record, without the members
 _REBALANCING: Final = (ClassicState.STABLE, ClassicState.PREPARING)
 
 
@@ -105,7 +106,11 @@ def accept_join(group: ClassicGroup, member_id: str, *, with_roster: bool, skip:
 def fits_record(state: ShardState, group: ClassicGroup, assignments: Mapping[str, bytes]) -> bool:
     """Can the group be written? All its members are one record, and their metadata is theirs to choose."""
     most = state.settings.max_record_bytes(state.image)
-    longest = sum(map(len, assignments.values())) + sum(member.size_bound for member in group.members.values())
+    names = (
+        len(group.group_id) + len(group.protocol_type or "") + len(group.protocol or "") + len(group.leader_id or "")
+    )
+    members = sum(member.size_bound for member in group.members.values())
+    longest = 4 * names + members + sum(map(len, assignments.values())) + _RECORD_BYTES
     if longest <= most:
         return True
     record = group_metadata(group.group_id, group.value(assignments))
