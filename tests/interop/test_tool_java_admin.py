@@ -105,7 +105,7 @@ def test_config_command_on_quotas_and_credentials(both: Both, topic: str) -> Non
     alter(both, "ips", "127.0.0.9", "--delete-config", "connection_creation_rate")
 
 
-def test_config_command_on_loggers_and_client_metrics(both: Both, topic: str) -> None:
+def test_config_command_on_loggers_groups_and_client_metrics(both: Both, topic: str) -> None:
     alter(both, "broker-loggers", "1", "--add-config", "root=WARN")
     for address in (both.ours.bootstrap, both.kafka.address):
         levels = both.tools.run(
@@ -115,6 +115,9 @@ def test_config_command_on_loggers_and_client_metrics(both: Both, topic: str) ->
         assert "  root=WARN sensitive=false synonyms={}\n" in levels  # which loggers there are is each broker's own
     alter(both, "broker-loggers", "1", "--delete-config", "root", code=1)
     alter(both, "broker-loggers", "1", "--add-config", "root=INFO")
+    alter(both, "groups", topic, "--add-config", "consumer.session.timeout.ms=46000")
+    described(both, "groups", topic, "consumer.session.timeout.ms=46000")
+    alter(both, "groups", topic, "--delete-config", "consumer.session.timeout.ms")
     alter(both, "client-metrics", topic, "--add-config", "interval.ms=5000,metrics=[a.b,c]")
     described(both, "client-metrics", topic, "interval.ms=5000")
     alter(both, "client-metrics", topic, "--delete-config", "interval.ms,metrics")

@@ -122,3 +122,5 @@ def test_transactions_command_describes_idempotent_producers(both: Both, made: s
         scrub={r"(?m)^\d+ *\t0 +\t-1 +\t0 +\t\d+\tNone *\t$": "ONE PRODUCER"},
     )
     assert said.splitlines()[1:] == ["ONE PRODUCER"]
+    hanging = both.run("TransactionsCommand", *BOOTSTRAP, "find-hanging", "--topic", made)
+    assert hanging.splitlines()[1:] == []
