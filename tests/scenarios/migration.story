@@ -39,7 +39,7 @@ A joins g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 2 after 1 STABLE, has t-0@1
     -> generation 2, consumer/range, member A-1, follows nobody
 A syncs g
-    -> None/None assigns t-0
+    -> consumer/range assigns t-0
 A heartbeats g
     -> ok
 B beats g
@@ -83,7 +83,7 @@ A joins g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 2 after 1 STABLE, has t-0@1
     -> generation 2, consumer/range, member A-1, follows nobody
 A syncs g
-    -> None/None assigns t-0
+    -> consumer/range assigns t-0
 B beats g
     writes ConsumerGroupCurrentMemberAssignment v0 g B: epoch 2 after 2 STABLE, has t-1@2
     -> epoch 2, next in 5000 ms, has t-1
@@ -164,7 +164,7 @@ B joins g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g B-2: epoch 3 after 2 STABLE, has t-2@2 t-3@2
     -> generation 3, consumer/range, member B-2, follows nobody
 B syncs g
-    -> None/None assigns t-2 t-3
+    -> consumer/range assigns t-2 t-3
 C beats g
     -> epoch 3, next in 5000 ms
 B leaves g
@@ -197,16 +197,16 @@ look-at g
 
 # whoever waits in a rebalance is told to join again
 config group.consumer.assignment.interval.ms=0
-topic t 2
+topic t 1
 A enters g with=range on=t
     writes GroupMetadata v3 g: generation 0 /None leader None since +0 ms
     log [group g generation 0] prepares to rebalance: member A-1 of A on /127.0.0.1 is new; it says: nothing
     log [group g generation 1] has 1 member and waits for the assignment of A-1
     -> generation 1, consumer/range, member A-1, leader, members A-1
-A syncs g A=t-0,t-1
+A syncs g A=t-0
     log [group g generation 1] is stable: A-1 assigned to 1 member with range
-    writes GroupMetadata v3 g: generation 1 consumer/range leader A-1 since +0 ms; A-1 wants t has t-0 t-1
-    -> consumer/range assigns t-0 t-1
+    writes GroupMetadata v3 g: generation 1 consumer/range leader A-1 since +0 ms; A-1 wants t has t-0
+    -> consumer/range assigns t-0
 B enters g with=range on=t
     -> waits
     log [group g generation 1] prepares to rebalance: member B-2 of B on /127.0.0.1 is new; it says: nothing
@@ -218,18 +218,17 @@ C steps-in g on=t
     writes ConsumerGroupMemberMetadata v0 g A-1: of A on /127.0.0.1 wants t rebalances in 60000 ms speaks classic range, session 10000 ms
     writes ConsumerGroupMemberMetadata v0 g B-2: of B on /127.0.0.1 wants t rebalances in 60000 ms speaks classic range, session 10000 ms
     writes ConsumerGroupMetadata v0 g: epoch 1 with topics
-    writes ConsumerGroupTargetAssignmentMember v0 g A-1: is to have t-0 t-1
+    writes ConsumerGroupTargetAssignmentMember v0 g A-1: is to have t-0
     writes ConsumerGroupTargetAssignmentMember v0 g B-2: is to have nothing
     writes ConsumerGroupTargetAssignmentMetadata v0 g: epoch 1 at never
-    writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 1 after 1 STABLE, has t-0@1 t-1@1
+    writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 1 after 1 STABLE, has t-0@1
     writes ConsumerGroupCurrentMemberAssignment v0 g B-2: epoch 1 after 1 STABLE, has nothing
     writes ConsumerGroupMemberMetadata v0 g C: of C on /127.0.0.1 wants t rebalances in 60000 ms
     writes ConsumerGroupMetadata v0 g: epoch 2 with topics
-    writes ConsumerGroupTargetAssignmentMember v0 g A-1: is to have t-0
-    writes ConsumerGroupTargetAssignmentMember v0 g C: is to have t-1
+    writes ConsumerGroupTargetAssignmentMember v0 g C: is to have nothing
     writes ConsumerGroupTargetAssignmentMetadata v0 g: epoch 2 at +0 ms
-    writes ConsumerGroupCurrentMemberAssignment v0 g C: epoch 2 after 0 UNRELEASED_PARTITIONS, has nothing
-    -> epoch 2, next in 100 ms, has nothing
+    writes ConsumerGroupCurrentMemberAssignment v0 g C: epoch 2 after 0 STABLE, has nothing
+    -> epoch 2, next in 5000 ms, has nothing
     B <- REBALANCE_IN_PROGRESS, member B-2
 B joins g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g B-2: epoch 2 after 1 STABLE, has nothing
@@ -238,9 +237,9 @@ A heartbeats g
     -> REBALANCE_IN_PROGRESS
 look-at g
     -> Reconciling, epoch 2, assignment epoch 2, uniform
-    -> classic A-1 epoch 1 wants t has t-0 t-1 is to have t-0
+    -> classic A-1 epoch 1 wants t has t-0 is to have t-0
     -> classic B-2 epoch 2 wants t has nothing is to have nothing
-    -> C epoch 2 wants t has nothing is to have t-1
+    -> C epoch 2 wants t has nothing is to have nothing
 
 # cooperative members say what they have, and give up step by step
 config group.consumer.assignment.interval.ms=0
@@ -278,13 +277,13 @@ A joins g with=cooperative-sticky on=t has=t-0,t-1
     writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 1 after 1 UNREVOKED_PARTITIONS, has t-0@1, gives up t-1@1
     -> generation 1, consumer/cooperative-sticky, member A-1, follows nobody
 A syncs g
-    -> None/None assigns t-0
+    -> consumer/cooperative-sticky assigns t-0
 A joins g with=cooperative-sticky on=t has=t-0
     writes ConsumerGroupMemberMetadata v0 g A-1: of A on /127.0.0.1 wants t rebalances in 60000 ms speaks classic cooperative-sticky, session 10000 ms
     writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 2 after 1 STABLE, has t-0@1
     -> generation 2, consumer/cooperative-sticky, member A-1, follows nobody
 A syncs g
-    -> None/None assigns t-0
+    -> consumer/cooperative-sticky assigns t-0
 A heartbeats g
     -> ok
 B beats g
@@ -314,7 +313,7 @@ A enters g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g 1: epoch 3 after 0 UNRELEASED_PARTITIONS, has nothing
     -> generation 3, consumer/range, member 1, follows nobody
 A syncs g
-    -> None/None assigns nothing
+    -> consumer/range assigns nothing
 A heartbeats g
     -> ok
 B beats g
@@ -331,7 +330,7 @@ A joins g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g 1: epoch 3 after 3 STABLE, has t-1@3
     -> generation 3, consumer/range, member 1, follows nobody
 A syncs g
-    -> None/None assigns t-1
+    -> consumer/range assigns t-1
 
 # a classic member that does not join again, or does not sync, is removed
 config group.consumer.assignment.interval.ms=0
@@ -440,8 +439,6 @@ B steps-in g on=t
     writes ConsumerGroupTargetAssignmentMetadata v0 g: epoch 2 at +0 ms
     writes ConsumerGroupCurrentMemberAssignment v0 g B: epoch 2 after 0 STABLE, has t-0@2
     -> epoch 2, next in 5000 ms, has t-0
-A enters g with=range on=?
-    -> UNKNOWN_SERVER_ERROR
 A enters g type=connect with=range on=t
     -> INCONSISTENT_GROUP_PROTOCOL
 C enters g with=range on=t
@@ -467,6 +464,23 @@ B syncs g generation=2
     -> UNKNOWN_MEMBER_ID
 D heartbeats g generation=2 id=D
     -> UNKNOWN_MEMBER_ID
+
+# a member whose subscription cannot be read is refused
+topic t 1
+B steps-in g on=t
+    log [group g epoch 2] is to be assigned anew: member B of B on /127.0.0.1 has a new subscription
+    log [group g epoch 2] has a new target by uniform
+    writes ConsumerGroupMemberMetadata v0 g B: of B on /127.0.0.1 wants t rebalances in 60000 ms
+    writes ConsumerGroupMetadata v0 g: epoch 2 with topics
+    writes ConsumerGroupTargetAssignmentMember v0 g B: is to have t-0
+    writes ConsumerGroupTargetAssignmentMetadata v0 g: epoch 2 at +0 ms
+    writes ConsumerGroupCurrentMemberAssignment v0 g B: epoch 2 after 0 STABLE, has t-0@2
+    -> epoch 2, next in 5000 ms, has t-0
+A enters g with=range on=?
+    -> UNKNOWN_SERVER_ERROR
+look-at g
+    -> Stable, epoch 2, assignment epoch 2, uniform
+    -> B epoch 2 wants t has t-0 is to have t-0
 
 # a group whose assignments nobody here can read stays a classic group
 topic t 1
@@ -557,7 +571,7 @@ A joins g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 3 after 1 STABLE, has t-0@1
     -> generation 3, consumer/range, member A-1, follows nobody
 A syncs g
-    -> None/None assigns t-0
+    -> consumer/range assigns t-0
 
 # an empty group changes its kind without a word
 topic t 1
@@ -725,7 +739,7 @@ A joins g with=range on=t
     writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 2 after 1 STABLE, has t-0@1
     -> generation 2, consumer/range, member A-1, follows nobody
 A syncs g
-    -> None/None assigns t-0
+    -> consumer/range assigns t-0
 B beats g
     writes ConsumerGroupCurrentMemberAssignment v0 g B: epoch 2 after 2 STABLE, has t-1@2
     -> epoch 2, next in 5000 ms, has t-1

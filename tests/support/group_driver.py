@@ -42,8 +42,12 @@ _TOPIC_NAMES: dict[bytes, str] = {}  # by id, of all topics that any test made
 def topic_id_of(name: str, number: int = 0) -> bytes:
     """The id of the topic with this name, or of a later one after that was deleted."""
     topic_id = md5(f"{name} {number}".encode()).digest()
-    _TOPIC_NAMES[topic_id] = name if not number else f"{name}#{number}"
+    name_topic(topic_id, name, number)
     return topic_id
+
+
+def name_topic(topic_id: bytes, name: str, number: int = 0) -> None:
+    _TOPIC_NAMES[topic_id] = name if not number else f"{name}#{number}"
 
 
 def topic_name(topic_id: bytes) -> str:

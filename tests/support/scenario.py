@@ -52,12 +52,18 @@ def play(story: Story, stage: Any, verbs: Mapping[str, Verb]) -> list[str]:
         if line.startswith(INDENT):
             continue
         played.append(line)
-        if line and not line.startswith(";"):
-            played += [INDENT + each for each in _happen(line, stage, verbs)]
+        if is_action(line):
+            played += [INDENT + each for each in happen(line, stage, verbs)]
     return played
 
 
-def _happen(line: str, stage: Any, verbs: Mapping[str, Verb]) -> list[str]:
+def is_action(line: str) -> bool:
+    """Does something happen here? Other lines tell what follows, or are remarks."""
+    return bool(line) and not line.startswith((INDENT, ";"))
+
+
+def happen(line: str, stage: Any, verbs: Mapping[str, Verb]) -> list[str]:
+    """What follows from a line."""
     first, *rest = split(line)
     if first in verbs:
         return verbs[first](stage, "", Words(rest))
