@@ -29,9 +29,7 @@ def start(state: ShardState, now_ms: int) -> None:
 def _expire_all(state: ShardState, _: DeadlineKey, now_ms: int) -> Iterator[Step]:
     start(state, now_ms)
     for group in list(state.groups.values()):
-        records = _expired(state, group, now_ms)
-        if records:
-            yield Step(tuple(records))
+        yield from _in_steps(_expired(state, group, now_ms))
 
 
 DUE: Final[Mapping[str, Due]] = {_EXPIRY[0]: _expire_all}
@@ -71,10 +69,9 @@ def image_changed(state: ShardState, before: Image) -> Iterator[Step]:
     if before.topic_ids is state.image.topic_ids or not state.offsets:
         return
     gone = [topic_id for topic_id in before.topics if topic_id not in state.image.topics]
-    records = [record for topic_id in gone for record in _of_deleted(state, before.topics[topic_id].name, topic_id)]
-    left = iter(records)
-    while batch := tuple(islice(left, _TOMBSTONES_PER_STEP)):
-        yield Step(batch)
+    yield from _in_steps(
+        [record for topic_id in gone for record in _of_deleted(state, before.topics[topic_id].name, topic_id)]
+    )
 
 
 def _of_deleted(state: ShardState, topic: str, topic_id: bytes) -> Iterator[CoordinatorRecord]:
@@ -86,3 +83,10 @@ def _of_deleted(state: ShardState, topic: str, topic_id: bytes) -> Iterator[Coor
     }
     for group_id, partition in places:
         yield offset_record(group_id, topic, partition, None)
+
+
+def _in_steps(records: list[CoordinatorRecord]) -> Iterator[Step]:
+    """The first ones first: a group goes after its offsets."""
+    left = iter(records)
+    while batch := tuple(islice(left, _TOMBSTONES_PER_STEP)):
+        yield Step(batch)
