@@ -31,6 +31,7 @@ OVERSIZE: Final = "classic-oversize"
 # then comes back as another member, and it cannot send heartbeats before it is in a generation.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
+_PAUSE_MS: Final = 1_000  # members may ask for no time at all, and must not make the coordinator turn round and round
 _NULL_PROTOCOL_SINCE: Final = 7  # before, JoinGroup had no way to say that there is none
 _RECORD_BYTES: Final = 32  # numbers and lengths in a group's record, without the members
 _REBALANCING: Final = (ClassicState.STABLE, ClassicState.PREPARING)
@@ -176,7 +177,7 @@ def complete(state: ShardState, group: ClassicGroup, draft: Draft, now_ms: int) 
     if group.members and not _elect_leader(group):
         # Only static members are left, and none of them is here to lead: wait for them until their sessions end.
         draft.notice(f"[group {group.group_id} generation {group.generation}] cannot rebalance: no member joined")
-        state.deadlines.set((JOIN, group.group_id), now_ms + group.rebalance_timeout_ms)
+        state.deadlines.set((JOIN, group.group_id), now_ms + max(group.rebalance_timeout_ms, _PAUSE_MS))
         return
     group.begin_generation(now_ms)
     if group.is_empty:

@@ -15,6 +15,7 @@ from headrace.protocol.internal_records import decode_coordinator_record, encode
 from headrace.protocol.messages.group_records import OffsetCommitValue
 from headrace.protocol.messages.heartbeat import HeartbeatRequest
 from headrace.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from headrace.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from headrace.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.support.consumer_protocol import subscription_bytes
 from tests.support.group_driver import NO_DELAY, GroupDriver
@@ -125,6 +126,18 @@ def test_a_static_member_that_returns_with_more_than_fits_starts_a_rebalance() -
     back = join(driver, request(group_instance_id="i1", metadata=bytes(200_000)), version=STATIC)
     assert back.generation_id == 2
     assert the_group(driver).state is ClassicState.COMPLETING
+
+
+def test_static_members_that_allow_no_time_and_never_come_do_not_keep_the_coordinator_busy() -> None:
+    driver = GroupDriver()
+    member = join(driver, request(group_instance_id="i1", rebalance_timeout_ms=0), version=STATIC)
+    sync(driver, member, a=b"t-0")
+    waiting = send_join(driver, request(group_instance_id="i2", rebalance_timeout_ms=-1), version=STATIC)
+    asked = LeaveGroupRequest("g", members=[MemberIdentity("", "i2")])
+    driver.ask(lambda shard, ticket: shard.leave_group(asked, ticket=ticket, version=5, now_ms=driver.now_ms))
+    assert driver.answers.pop(waiting).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    driver.move(9_000)
+    assert len([notice for notice in driver.notices if "no member joined" in notice]) == 10
 
 
 def test_a_group_of_a_thousand_members_rebalances() -> None:
