@@ -61,8 +61,9 @@ def ask(bootstrap: str, question: "Callable[[AsyncAdmin], Coroutine[Any, Any, Re
     from headrace.client.admin import AsyncAdmin
 
     async def run() -> Result:
-        async with AsyncAdmin(bootstrap, retries=0, client_id="headrace-cli") as admin:
+        async with AsyncAdmin(bootstrap, client_id="headrace-cli") as admin:
             try:
+                await admin.ping()
                 return await question(admin)
             except KafkaError as error:
                 raise await explain(error, admin, bootstrap) from None

@@ -78,23 +78,21 @@ def _write_files(writer: RecordWriter, files: Sequence[str], common: Outgoing, p
 def _write_stream(writer: RecordWriter, stream: BinaryIO, delimiter: bytes, parse: Parse) -> None:
     if stream.isatty():
         click.echo("One record per line; Ctrl-D ends it.", err=True)
-    for records in _split(stream, delimiter):
-        try:
-            for record in records:
-                writer.send(parse(record))
-        finally:
-            writer.flush()  # what came in together goes out together, up to a record that cannot be one
+    try:
+        for record in _split(stream, delimiter):
+            writer.send(parse(record))
+    finally:
+        writer.flush()  # also up to a record that cannot be one
 
 
-def _split(stream: BinaryIO, delimiter: bytes) -> Iterator[list[bytes]]:
-    """What each read completes. A record without an end at the end of the input is one, too."""
+def _split(stream: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
+    """Records as they come. One without an end at the end of the input is one, too."""
     rest = b""
     while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]  # what is there, without waiting for more
         *records, rest = (rest + chunk).split(delimiter)
-        if records:
-            yield records
+        yield from records
     if rest:
-        yield [rest]
+        yield rest
 
 
 def _line_parser(common: Outgoing, separator: bytes | None, *, empty_is_null: bool) -> Parse:

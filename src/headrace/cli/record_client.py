@@ -1,4 +1,4 @@
-"""What `headrace produce` and `headrace consume` stand on: batches out, batches in, over partitions that are named.
+"""What `headrace produce` and `headrace consume` stand on: the producer, and fetches of partitions that are named.
 
 Everything that these two commands know of the client is in this file. Calls block; the client's own loop does the work.
 """
@@ -6,7 +6,6 @@ Everything that these two commands know of the client is in this file. Calls blo
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
@@ -15,33 +14,28 @@ from typing import Any, Final, NamedTuple, Self
 from headrace.client import background
 from headrace.client.admin_calls import MOVED
 from headrace.client.cluster import Cluster
-from headrace.client.config import load_settings
+from headrace.client.config import Settings, load_settings
 from headrace.client.consumer_configs import CONSUMER_CONFIGS
-from headrace.client.errors import KafkaError, UnknownTopicError, error_for
+from headrace.client.errors import KafkaError, error_for
+from headrace.client.producer import Producer
 from headrace.client.producer_configs import PRODUCER_CONFIGS
 from headrace.client.topic_partition import TopicPartition
-from headrace.protocol.apis import load
 from headrace.protocol.batch import BatchHeader, check_crc
-from headrace.protocol.compression import Codec
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from headrace.protocol.records import (
     ControlType,
-    NewRecord,
     Record,
-    build_batch,
     iter_batches,
     read_control_type,
     read_records,
 )
 
-BATCH_BYTES: Final = 256 * 1024  # records of one partition that go out together, at most
+BLOCK_MS: Final = 10_000  # what a topic may take to be there, if it is created by writing to it
 FETCH_WAIT_MS: Final = 500
 FETCH_BYTES: Final = 8 * 1024 * 1024
 PARTITION_BYTES: Final = 1024 * 1024
-PRODUCE: Final = 0
-_BY_NAME: Final = 12  # the last version of Produce and Fetch in which topics go by name
+_BY_NAME: Final = 12  # the last version of Fetch in which topics go by name
 
 
 class Outgoing(NamedTuple):
@@ -64,46 +58,36 @@ class Incoming(NamedTuple):
 
 
 class RecordWriter:
-    """`send` collects, `flush` writes: one batch for each partition, and waits until the brokers have them."""
+    """A producer of one topic. `send` returns at once; what went wrong is raised by a later call."""
 
     def __init__(self, topic: str, configs: Mapping[str, Any]) -> None:
-        """`configs` are those of a producer; acks and compression.type are obeyed. Raises KafkaError, ConfigError."""
+        """`configs` are those of a producer. Raises KafkaError if no broker answers, ConfigError."""
         self._topic = topic
-        self._settings = load_settings(PRODUCER_CONFIGS, None, configs)
-        self._acks = int(self._settings.text("acks").replace("all", "-1"))
-        self._codec = Codec[self._settings.text("compression.type").upper()]
-        self._waiting: dict[int, list[NewRecord]] = defaultdict(list)
-        self._waiting_bytes = 0
-        self._spread = 0
+        settings = {"max.block.ms": BLOCK_MS, **configs}
+        background.call(_reach(load_settings(PRODUCER_CONFIGS, None, settings)))
+        self._producer = Producer(config=settings)
+        self._error: KafkaError | None = None
         self.written = 0
-        self._cluster, self._partitions = background.call(self._start())
-
-    async def _start(self) -> tuple[Cluster, int]:
-        cluster = Cluster(self._settings, allow_auto_create=True)
-        try:
-            topic = await cluster.topic(self._topic, timeout=self._settings.seconds("max.block.ms"))
-        except BaseException:
-            await cluster.close()
-            raise
-        return cluster, len(topic.partitions)
 
     def send(self, record: Outgoing) -> None:
-        partition = self._partition(record)
-        timestamp = time.time_ns() // 1_000_000 if record.timestamp_ms is None else record.timestamp_ms
-        self._waiting[partition].append(NewRecord(timestamp, record.key, record.value, record.headers))
-        self._waiting_bytes += len(record.key or b"") + len(record.value or b"")
-        if self._waiting_bytes >= BATCH_BYTES:
-            self.flush()
+        self._check()
+        self._producer.send(
+            self._topic,
+            record.value,
+            record.key,
+            headers=record.headers,
+            partition=record.partition,
+            timestamp=record.timestamp_ms,
+            on_delivery=self._delivered,
+        )
 
     def flush(self) -> None:
-        waiting, self._waiting = self._waiting, defaultdict(list)
-        self._waiting_bytes = 0
-        if waiting:
-            background.call(self._write(waiting))
-            self._spread += 1
+        """Wait until brokers have everything. Raises KafkaError."""
+        self._producer.flush()
+        self._check()
 
     def close(self) -> None:
-        background.call(self._cluster.close())
+        self._producer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -113,52 +97,25 @@ class RecordWriter:
     ) -> None:
         self.close()
 
-    def _partition(self, record: Outgoing) -> int:
-        if record.partition is not None:
-            if not 0 <= record.partition < self._partitions:
-                raise UnknownTopicError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                    f"Topic {self._topic!r} has no partition {record.partition}; it has {self._partitions}.",
-                )
-            return record.partition
-        if record.key is not None:
-            return (murmur2(record.key) & 0x7FFFFFFF) % self._partitions
-        return self._spread % self._partitions  # one partition for each batch, in turn
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
 
-    async def _write(self, waiting: Mapping[int, Sequence[NewRecord]]) -> None:
-        batches = {number: build_batch(records, codec=self._codec) for number, records in waiting.items()}
-        timeout = self._settings.seconds("delivery.timeout.ms")
-        deadline = asyncio.get_running_loop().time() + timeout
-        await asyncio.gather(*(self._write_one(number, batch, deadline) for number, batch in batches.items()))
-        self.written += sum(map(len, waiting.values()))
+    def _delivered(self, _: object, error: KafkaError | None) -> None:
+        """On the client's thread."""
+        if error is None:
+            self.written += 1
+        else:
+            self._error = self._error or error
 
-    async def _write_one(self, number: int, batch: bytearray, deadline: float) -> None:
-        """Again only where the broker says that it did not write it: nothing is doubled by this."""
-        cluster = self._cluster
-        while True:
-            leader = cluster.metadata.leader(self._topic, number)
-            code: int = ErrorCode.LEADER_NOT_AVAILABLE
-            if leader is not None:
-                code = await self._send_batch(leader.id, number, batch)
-                if not code:
-                    return
-            if code not in MOVED or asyncio.get_running_loop().time() > deadline:
-                raise error_for(code, f"{TopicPartition(self._topic, number)}: {ErrorCode(code).meaning}")
-            await asyncio.sleep(self._settings.seconds("retry.backoff.ms"))
-            await cluster.refresh()
 
-    async def _send_batch(self, leader: int, number: int, batch: bytearray) -> int:
-        rows = [TopicProduceData(name=self._topic, partition_data=[PartitionProduceData(number, batch)])]
-        request = ProduceRequest(None, self._acks, self._settings.number("request.timeout.ms"), rows)
-        connection = await self._cluster.connection(leader)
-        version = connection.versions.pick(PRODUCE, highest=_BY_NAME)
-        parts = load(PRODUCE).encode_request[version](request)
-        if not self._acks:
-            connection.send_without_reply(PRODUCE, version, parts)
-            await connection.drain()
-            return ErrorCode.NONE
-        response: ProduceResponse = await connection.send_encoded(PRODUCE, version, parts)
-        return response.responses[0].partition_responses[0].error_code
+async def _reach(settings: Settings) -> None:
+    """Raises at once if no broker answers: a producer would try for a minute, and somebody sits there."""
+    cluster = Cluster(settings)
+    try:
+        await cluster.refresh()
+    finally:
+        await cluster.close()
 
 
 class RecordReader:
@@ -280,17 +237,3 @@ def _close_aborted(data: Any, place: int, header: BatchHeader, open_aborted: set
     for record in read_records(data, place):
         if read_control_type(record.key) is ControlType.ABORT:
             open_aborted.discard(header.producer_id)
-
-
-def murmur2(data: bytes) -> int:
-    """Kafka's hash of keys, unsigned: whoever writes the same key writes to the same partition."""
-    length = len(data)
-    value = 0x9747B28C ^ length
-    for place in range(0, length & ~3, 4):
-        word = int.from_bytes(data[place : place + 4], "little") * 0x5BD1E995 & 0xFFFFFFFF
-        value = value * 0x5BD1E995 & 0xFFFFFFFF ^ (word ^ word >> 24) * 0x5BD1E995 & 0xFFFFFFFF
-    rest = data[length & ~3 :]
-    if rest:
-        value = (value ^ int.from_bytes(rest, "little")) * 0x5BD1E995 & 0xFFFFFFFF
-    value = (value ^ value >> 13) * 0x5BD1E995 & 0xFFFFFFFF
-    return value ^ value >> 15

@@ -67,6 +67,8 @@ class Admin:
     ) -> None:
         self.close()
 
+    ping = _blocking(AsyncAdmin.ping)
+
     create_topic = _blocking(AsyncAdmin.create_topic)
     create_topics = _blocking(AsyncAdmin.create_topics)
     delete_topic = _blocking(AsyncAdmin.delete_topic)

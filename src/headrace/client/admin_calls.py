@@ -56,7 +56,6 @@ MOVED: Final = frozenset(
     }
 )
 _METADATA_SINCE: Final = 4  # the first version that can forbid the creation of topics
-_IDS_SINCE: Final = 12  # the first that can ask by topic id
 
 # (response) -> the error codes in it, where MOVED codes are looked for.
 Codes = Callable[[Any], Iterable[int]]
@@ -78,6 +77,10 @@ class AdminCalls:
         self._backoff = retry_backoff(self._settings)
         self._lazy_cluster: Cluster | None = None
         self._is_closed = False
+
+    async def ping(self) -> None:
+        """Raise at once if no broker answers, where other calls would try again until their time is over."""
+        await self._cluster.refresh()
 
     async def close(self) -> None:
         """Close all connections; calls that wait fail with ClosedError."""
@@ -263,20 +266,12 @@ class AdminCalls:
             await self._cluster.refresh()
         return by_leader, lost
 
-    async def _ask_for_topics(
-        self, names: Iterable[str] | None, *, with_operations: bool = False
-    ) -> Sequence[MetadataResponseTopic]:
+    async def _ask_for_topics(self, names: Iterable[str] | None) -> Sequence[MetadataResponseTopic]:
         """The topics as metadata shows them now; all of them for None."""
         topics = None if names is None else [MetadataRequestTopic(name=name) for name in sorted(names)]
-        request = MetadataRequest(topics, False, False, with_operations)
         response: MetadataResponse = await self._cluster.ask(
-            request, min_version=8 if with_operations else _METADATA_SINCE
+            MetadataRequest(topics, False), min_version=_METADATA_SINCE
         )
-        return response.topics
-
-    async def _ask_for_topic_ids(self, ids: Iterable[bytes]) -> Sequence[MetadataResponseTopic]:
-        topics = [MetadataRequestTopic(topic_id=topic_id, name=None) for topic_id in ids]
-        response: MetadataResponse = await self._cluster.ask(MetadataRequest(topics, False), min_version=_IDS_SINCE)
         return response.topics
 
 

@@ -27,7 +27,6 @@ OFFSET_SPECS: Final = {
     "latest_tiered": -5,
 }
 _SPEC_SINCE: Final = {-3: 7, -4: 8, -5: 9}  # the first version of ListOffsets that knows them
-HIGH_WATERMARK: Final = -1  # as the offset before which records are deleted: all that consumers can see
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,12 +79,6 @@ class Settings:
         """Whether it was set, and is not merely a default."""
         return name in self._given
 
-    def replaced(self, **changes: Any) -> "Settings":
-        """A copy with other values, by keyword with underscores; they are taken as they are."""
-        changed = {name.replace("_", "."): value for name, value in changes.items()}
-        assert changed.keys() <= self._values.keys(), f"unknown: {changed.keys() - self._values.keys()}"
-        return Settings({**self._values, **changed}, self._given, self.servers)
-
 
 def load_settings(
     table: ConfigTable,

@@ -125,11 +125,6 @@ class Connection:
         """Requests without an answer."""
         return len(self._waiting)
 
-    @property
-    def oldest_sent_at(self) -> float | None:
-        """When the request was sent that has waited longest, on the loop's clock."""
-        return self._waiting[0].sent_at if self._waiting else None
-
     # Requests
 
     def send(

@@ -24,9 +24,6 @@ class Coordinators:
         self._ask = ask
         self._known: dict[tuple[CoordinatorKind, str], Node] = {}
 
-    def known(self, kind: CoordinatorKind, key: str) -> Node | None:
-        return self._known.get((kind, key))
-
     def forget(self, kind: CoordinatorKind, key: str) -> None:
         self._known.pop((kind, key), None)
 

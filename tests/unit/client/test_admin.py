@@ -366,6 +366,8 @@ def test_without_a_broker_it_tries_as_often_as_it_is_told() -> None:
     with headrace.Admin("127.0.0.1:1", retries=0) as admin, pytest.raises(BrokerRefusedError) as caught:
         admin.list_topics()
     assert "attempts" not in caught.value.tried
+    with headrace.Admin("127.0.0.1:1") as admin, pytest.raises(BrokerRefusedError):
+        admin.ping()
     impatient = headrace.Admin("127.0.0.1:1", retries=2, retry_backoff_ms=1)
     with impatient as admin, pytest.raises(BrokerRefusedError, match="Tried: 3 attempts"):
         admin.list_topics()
