@@ -36,8 +36,8 @@ def _read(client: WireClient, topic: str, partition: int, *, committed: bool) ->
         aborted = {each.producer_id: each.first_offset for each in row.aborted_transactions or ()}
         for position, header in iter_batches(data):
             is_aborted = header.is_transactional and header.base_offset >= aborted.get(header.producer_id, 1 << 62)
-            if header.is_control:
-                aborted.pop(header.producer_id, None)
-            elif not is_aborted:
+            if header.is_control and is_aborted:
+                del aborted[header.producer_id]  # here its aborted transaction ends
+            elif not header.is_control and not is_aborted:
                 found += read_records(data, position)
             offset = header.next_offset

@@ -85,6 +85,22 @@ class Accumulator:
         self._unsettled += 1
         return batch
 
+    def put(self, batch: PendingBatch) -> bool:
+        """Take a batch that is complete. False: there is no room for it now."""
+        with self._lock:
+            if self._used_bytes and self._used_bytes + batch.size_bytes > self._memory_bytes:
+                return False
+            earlier = self._open.pop(batch.place, None)
+            if earlier is not None:
+                earlier.is_closed = True
+            self._begun += 1
+            batch.order = (self._begun,)
+            self._queues.setdefault(batch.place, deque()).append(batch)
+            self._unsettled += 1
+            self._used_bytes += batch.size_bytes
+        self._wake()
+        return True
+
     def when_room(self, callback: Callable[[], object]) -> None:
         """Call it once, on the client's thread, when there is room again."""
         with self._lock:

@@ -53,7 +53,7 @@ class Numbering:
             identity, sequence = self.identity, 0
             self._known.discard(place)
         batch.number(*identity, sequence)
-        self._next[place] = (identity, (sequence + len(batch.rows)) & _SEQUENCES)
+        self._next[place] = (identity, (sequence + batch.count) & _SEQUENCES)
         unsettled.append(batch)
 
     def is_oldest(self, batch: PendingBatch) -> bool:

@@ -79,11 +79,16 @@ class PendingBatch:
         self._waiting: list[Callable[[PendingBatch], object]] | None = None
 
     def __repr__(self) -> str:
-        return f"[{self.topic}-{self.partition} {len(self.rows)} records, sequence {self.sequence}]"
+        return f"[{self.topic}-{self.partition} {self.count} records, sequence {self.sequence}]"
 
     @property
     def place(self) -> tuple[str, int]:
         return self.topic, self.partition
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return len(self.rows)
 
     def add_callback(self, place: int, callback: DeliveryCallback) -> None:
         if self._callbacks is None:
@@ -172,6 +177,11 @@ class PendingBatch:
                 self._waiting.append(callback)
                 return
         callback(self)
+
+    @property
+    def error(self) -> KafkaError | None:
+        """Why the batch as a whole was not delivered."""
+        return self._error
 
     def outcome_of(self, place: int) -> RecordMetadata | KafkaError:
         """Where the record of this place stands, or why it does not; once the batch is settled."""

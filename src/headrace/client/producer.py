@@ -18,8 +18,8 @@ from typing import Any, Self
 
 from headrace.client import background
 from headrace.client.delivery import Delivery
-from headrace.client.errors import WrongStateError
-from headrace.client.pending_batch import DeliveryCallback
+from headrace.client.errors import ClosedError, WrongStateError
+from headrace.client.pending_batch import DeliveryCallback, PendingBatch
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
 from headrace.client.record_encoding import Headers
 from headrace.client.topic_partition import TopicPartition
@@ -79,6 +79,15 @@ class Producer:
             self._wait_for_room()
             delivery = self._append(topic, key, value, headers, partition, timestamp, on_delivery)
         return delivery
+
+    def _send_batch(self, batch: PendingBatch) -> None:
+        """A batch that is complete, to a partition of a topic that is known; for `headrace.arrow`."""
+        if self._core.is_closed:
+            raise ClosedError
+        if self._core.transactions is not None:
+            self._core.transactions.check_send()
+        while not self._core.sender.batches.put(batch):
+            self._wait_for_room()
 
     def _wait_for_room(self) -> None:
         if background.is_on_loop():

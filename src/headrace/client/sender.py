@@ -195,7 +195,7 @@ class Sender:
         leader = self._cluster.metadata.leader(*batch.place)
         why = "no leader is known" if leader is None else f"the leader is {leader.address}"
         return DeliveryTimeoutError(
-            f"{len(batch.rows)} records to {batch.topic}-{batch.partition} were not delivered within "
+            f"{batch.count} records to {batch.topic}-{batch.partition} were not delivered within "
             f"{self._delivery_timeout:g} s (delivery.timeout.ms); {why}.",
             tried=f"{batch.attempts} requests",
         )

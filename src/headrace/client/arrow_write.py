@@ -1,0 +1,141 @@
+"""Arrow tables into topics: partitioned, encoded and sent as columns, never row by row."""
+
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.client import background
+from headrace.client.arrow_partitions import partitions_of
+from headrace.client.column_batch import ColumnBatch
+from headrace.client.producer import Producer
+from headrace.client.sender import compression_of
+from headrace.protocol.columns import encode_batches
+
+ROWS_AT_ONCE: Final = 100_000  # encoded before the first of them is sent
+BATCH_BYTES: Final = 512 * 1024  # far above a producer's batch.size: a table has no latency to keep
+_TOO_SMALL_FOR_DEFAULT: Final = 64 * 1024
+
+Partitions = npt.NDArray[np.int32]
+
+
+def write(
+    data: Any,
+    topic: str,
+    bootstrap: Any,
+    *,
+    key: str | None = None,
+    value: str = "value",
+    headers: str | None = None,
+    timestamp: str | None = None,
+    partition: str | None = None,
+    batch_bytes: int = BATCH_BYTES,
+    **configs: Any,
+) -> int:
+    """Write a table to a topic, and wait until it is delivered; how many records that were.
+
+    `data` is a pyarrow Table or RecordBatch, or anything that Arrow makes a table of (pandas, Polars). `bootstrap` is
+    an address, or a `headrace.Producer`: then its settings count, and inside `producer.transaction()` the records
+    belong to the transaction. `key`, `value`, `headers`, `timestamp`, `partition` name columns; those called so are
+    used if they are not named. Rows go to the partition of their key, as with every Kafka client; rows without a key
+    are spread in pieces. Raises KafkaError.
+    """
+    rows = _selected(table_of(data), key=key, value=value, headers=headers, timestamp=timestamp, partition=partition)
+    if isinstance(bootstrap, Producer):
+        if configs:
+            raise TypeError(f"the producer has its settings already; leave out {', '.join(configs)}")
+        return _write(bootstrap, rows, topic, batch_bytes)
+    with Producer(bootstrap, **configs) as producer:
+        return _write(producer, rows, topic, batch_bytes)
+
+
+def table_of(data: Any) -> Any:
+    """Whatever has columns, as a pyarrow Table."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "to_arrow"):  # Polars
+        return data.to_arrow()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.table(data)
+    if type(data).__module__.startswith("pandas"):
+        return pa.Table.from_pandas(data, preserve_index=False)
+    if isinstance(data, dict):
+        return pa.table(data)
+    raise TypeError(f"a {type(data).__name__} is no table: pass a pyarrow Table, or a pandas or Polars data frame")
+
+
+def _selected(table: Any, *, value: str, **named: str | None) -> Any:
+    """The columns under the names that the encoder knows."""
+    columns = {}
+    for role, name in {"value": value, **named}.items():
+        chosen = name or role
+        if chosen in table.column_names:
+            columns[role] = table.column(chosen)
+        elif name is not None:
+            raise KeyError(f"there is no column {name!r}; the columns are {', '.join(table.column_names)}")
+    return pa.table(columns)
+
+
+def _write(producer: Producer, rows: Any, topic: str, batch_bytes: int) -> int:
+    core = producer._core
+    codec, level = compression_of(core.settings)
+    # Kafka's own limit of a batch is 1 MB; a topic with a lower one says so, and then the caller chooses.
+    limit = min(batch_bytes, core.settings.number("max.request.size") - _TOO_SMALL_FOR_DEFAULT)
+    count = len(producer.partitions(topic))
+    sent: list[ColumnBatch] = []
+    now_ms = time.time_ns() // 1_000_000
+    for part in _slices(rows):
+        for number, piece in _by_partition(part, count):
+            if not 0 <= number < count:
+                raise ValueError(f"{topic} has partitions 0 to {count - 1}; a row is for {number}")
+            for data in encode_batches(piece, timestamp_ms=now_ms, batch_bytes=limit, codec=codec, level=level):
+                batch = ColumnBatch(topic, number, time.monotonic(), data)
+                producer._send_batch(batch)
+                sent.append(batch)
+    background.call(core.sender.flush())
+    failures = [batch.error for batch in sent if batch.error is not None]
+    if failures:
+        raise failures[0]
+    return int(rows.num_rows)
+
+
+def _slices(rows: Any) -> Iterator[Any]:
+    for first in range(0, rows.num_rows, ROWS_AT_ONCE):
+        yield rows.slice(first, ROWS_AT_ONCE)
+
+
+def _by_partition(rows: Any, count: int) -> Iterator[tuple[int, Any]]:
+    """The rows of each partition, in their order."""
+    if count == 1 and "partition" not in rows.column_names:
+        yield 0, rows
+        return
+    partitions = _choose(rows, count)
+    data = rows.drop_columns("partition") if "partition" in rows.column_names else rows
+    order = np.argsort(partitions, kind="stable")
+    placed = partitions[order]
+    edges = np.flatnonzero(np.diff(placed)) + 1
+    starts = [0, *edges.tolist(), len(placed)]
+    sorted_rows = data.take(pa.array(order))
+    for first, last in pairwise(starts):
+        if last > first:
+            yield int(placed[first]), sorted_rows.slice(first, last - first)
+
+
+def _choose(rows: Any, count: int) -> Partitions:
+    if "partition" in rows.column_names:
+        named = rows.column("partition")
+        if named.null_count:
+            raise ValueError("a row has no partition; leave the column out, or fill it")
+        return named.to_numpy().astype(np.int32)  # type: ignore[no-any-return]
+    spread: Partitions = (np.arange(rows.num_rows) * count // max(rows.num_rows, 1)).astype(np.int32)
+    if "key" not in rows.column_names or pa.types.is_null(rows.column("key").type):
+        return spread
+    partitions = partitions_of(rows.column("key"), count)
+    partitions[partitions < 0] = spread[partitions < 0]
+    return partitions
