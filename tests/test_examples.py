@@ -35,6 +35,15 @@ retention.ms = 86400000
 num.partitons is not a broker config; did you mean num.partitions?
 """
 
+ADMIN = """\
+cleanup.policy = delete,compact, set at the topic
+retention.ms = 604800000, the default
+orders has 4 partitions
+billing has read 0 of 0 records of orders-0
+created ['payments'], but not ['orders']: There is a topic 'orders' already.
+There is no topic 'invoices'.
+"""
+
 LOG_TOUR = "Append", "Read", "Retry", "Abort", "Crash", "Compact", "Files", "The tour took"
 
 
@@ -55,7 +64,13 @@ def run(directory: Path, *arguments: str) -> str:
 
 @pytest.mark.parametrize(
     ("name", "output"),
-    [("in_process", IN_PROCESS), ("faults", FAULTS), ("moved_clock", MOVED_CLOCK), ("configs", CONFIGS)],
+    [
+        ("in_process", IN_PROCESS),
+        ("faults", FAULTS),
+        ("moved_clock", MOVED_CLOCK),
+        ("configs", CONFIGS),
+        ("admin", ADMIN),
+    ],
 )
 def test_programs_print_what_they_should(name: str, output: str, tmp_path: Path) -> None:
     assert run(tmp_path, str(EXAMPLES / f"{name}.py")) == output
@@ -77,5 +92,13 @@ def test_every_example_is_listed_and_tested() -> None:
     examples = {path.name for path in EXAMPLES.glob("*.py")}
     listed = (EXAMPLES / "README.md").read_text()
     assert not [name for name in examples if f"[{name}]({name})" not in listed]
-    tested = {"in_process.py", "faults.py", "moved_clock.py", "configs.py", "test_with_a_broker.py", "log_tour.py"}
+    tested = {
+        "in_process.py",
+        "faults.py",
+        "moved_clock.py",
+        "configs.py",
+        "admin.py",
+        "test_with_a_broker.py",
+        "log_tour.py",
+    }
     assert examples == tested

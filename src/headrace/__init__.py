@@ -13,23 +13,119 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 __version__ = "0.1.0"
-__all__ = ["Admin", "Broker", "ConfigError", "KafkaError", "Producer", "TopicPartition", "__version__"]
+__all__ = [
+    "Acl",
+    "AclFilter",
+    "Admin",
+    "Append",
+    "AuthenticationError",
+    "AuthorizationError",
+    "Broker",
+    "BrokerRefusedError",
+    "BufferFullError",
+    "ClosedError",
+    "ConfigError",
+    "ConfigResource",
+    "ConnectionLostError",
+    "DeliveryTimeoutError",
+    "FencedError",
+    "InvalidTopicError",
+    "KafkaError",
+    "NewTopic",
+    "NoBrokersError",
+    "OffsetOutOfRangeError",
+    "PartialError",
+    "PeerProtocolError",
+    "Producer",
+    "RebalanceError",
+    "RecordTooLargeError",
+    "RequestTimedOutError",
+    "Subtract",
+    "TopicExistsError",
+    "TopicPartition",
+    "TransactionAbortedError",
+    "UnknownGroupError",
+    "UnknownTopicError",
+    "UnsupportedVersionError",
+    "WrongStateError",
+    "__version__",
+]
 
 if TYPE_CHECKING:
     from headrace import testing as testing
     from headrace.client.admin import Admin
-    from headrace.client.errors import ConfigError, KafkaError
+    from headrace.client.admin_access import Acl, AclFilter
+    from headrace.client.admin_changes import Append, ConfigResource, Subtract
+    from headrace.client.admin_topics import NewTopic
+    from headrace.client.errors import (
+        AuthenticationError,
+        AuthorizationError,
+        BrokerRefusedError,
+        BufferFullError,
+        ClosedError,
+        ConfigError,
+        ConnectionLostError,
+        DeliveryTimeoutError,
+        FencedError,
+        InvalidTopicError,
+        KafkaError,
+        NoBrokersError,
+        OffsetOutOfRangeError,
+        PartialError,
+        PeerProtocolError,
+        RebalanceError,
+        RecordTooLargeError,
+        RequestTimedOutError,
+        TopicExistsError,
+        TransactionAbortedError,
+        UnknownGroupError,
+        UnknownTopicError,
+        UnsupportedVersionError,
+        WrongStateError,
+    )
     from headrace.client.producer import Producer
     from headrace.client.topic_partition import TopicPartition
     from headrace.server.embedded import EmbeddedBroker as Broker
 
+_ERRORS: Final = (
+    "AuthenticationError",
+    "AuthorizationError",
+    "BrokerRefusedError",
+    "BufferFullError",
+    "ClosedError",
+    "ConfigError",
+    "ConnectionLostError",
+    "DeliveryTimeoutError",
+    "FencedError",
+    "InvalidTopicError",
+    "KafkaError",
+    "NoBrokersError",
+    "OffsetOutOfRangeError",
+    "PartialError",
+    "PeerProtocolError",
+    "RebalanceError",
+    "RecordTooLargeError",
+    "RequestTimedOutError",
+    "TopicExistsError",
+    "TransactionAbortedError",
+    "UnknownGroupError",
+    "UnknownTopicError",
+    "UnsupportedVersionError",
+    "WrongStateError",
+)
+
 # Where each name lives; the module is imported when the name is first asked for.
 _LAZY: Final = {
+    **{name: ("headrace.client.errors", name) for name in _ERRORS},
+    "Acl": ("headrace.client.admin_access", "Acl"),
+    "AclFilter": ("headrace.client.admin_access", "AclFilter"),
     "Admin": ("headrace.client.admin", "Admin"),
+    "Append": ("headrace.client.admin_changes", "Append"),
     "Broker": ("headrace.server.embedded", "EmbeddedBroker"),
-    "ConfigError": ("headrace.client.errors", "ConfigError"),
-    "KafkaError": ("headrace.client.errors", "KafkaError"),
+    "ConfigResource": ("headrace.client.admin_changes", "ConfigResource"),
+    "NewTopic": ("headrace.client.admin_topics", "NewTopic"),
     "Producer": ("headrace.client.producer", "Producer"),
+    "Subtract": ("headrace.client.admin_changes", "Subtract"),
     "TopicPartition": ("headrace.client.topic_partition", "TopicPartition"),
 }
 
