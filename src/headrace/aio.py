@@ -1,9 +1,11 @@
 """The clients for asyncio, under the names that their blocking counterparts have in `headrace`.
 
-import headrace.aio
+    import headrace.aio
 
-async with headrace.aio.Admin("localhost:9092") as admin:
-    await admin.create_topic("orders", partitions=6)
+    async with headrace.aio.Admin("localhost:9092") as admin:
+        await admin.create_topic("orders", partitions=6)
+
+Importing this loads nothing that the program does not use.
 """
 
 from importlib import import_module
