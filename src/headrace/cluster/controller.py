@@ -74,6 +74,15 @@ class Controller:
             self._uncommitted.append((self.next_offset - 1, self.image))
         return Outcome(base_offset, decision.records, decision.reply, self.next_offset - 1, decision.notice)
 
+    def withdraw(self, outcome: Outcome[Reply]) -> None:
+        """The records of the decision that was adopted last could not be written: it does not count."""
+        end_offset = outcome.base_offset + len(outcome.records)
+        assert end_offset == self.next_offset, f"up to {end_offset}, and the last decision ends at {self.next_offset}"
+        self._uncommitted.pop()
+        self.next_offset = outcome.base_offset
+        # No decision begins a transaction of metadata: the image is all that it changed.
+        self._replay.image = self._uncommitted[-1][1] if self._uncommitted else self.committed_image
+
     def skip(self, next_offset: int) -> None:
         """The quorum wrote control records: the next decision is appended behind them."""
         assert next_offset >= self.next_offset, f"the log went back from {self.next_offset} to {next_offset}"

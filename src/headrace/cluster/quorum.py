@@ -9,7 +9,9 @@ This part runs a quorum of one voter, so an election is won by starting it and a
 
     start ─► [save epoch + 1] ─► [append LeaderChange (+ voters)] ─► leading
     propose records ─► [append] ─► ... on disk ─► [commit]
+    propose records ─► [append] ─► refused by the disk ─► as if they had never been proposed
     enough committed since the last snapshot ─► [take snapshot] ─► taken ─► [drop what the one before it replaced]
+                                                                └► failed ─► later
 
 The shell carries out effects in order, one after the other. `Append` means to write and sync; when a sync is done it
 tells how far by `Flushed`. It may sync many appends at once.
@@ -22,6 +24,7 @@ from headrace.cluster.metadata_records import MetadataRecord
 from headrace.cluster.quorum_state import QuorumState
 
 NOT_KNOWN: Final = -1
+SNAPSHOT_RETRY_MS: Final = 60_000  # after one that failed, most likely for lack of room
 
 
 class SnapshotId(NamedTuple):
@@ -42,6 +45,12 @@ class Propose(NamedTuple):
     """The controller wants these records in the log, as one batch."""
 
     records: tuple[MetadataRecord, ...]
+
+
+class Refused(NamedTuple):
+    """The disk did not take the batch that was to be appended last: it is as if its records had not been proposed."""
+
+    records: int
 
 
 class Written(NamedTuple):
@@ -66,7 +75,13 @@ class SnapshotTaken(NamedTuple):
     snapshot: SnapshotId
 
 
-Event: TypeAlias = Start | Propose | Written | Flushed | Tick | SnapshotTaken
+class SnapshotFailed(NamedTuple):
+    """A snapshot that was asked for could not be written. The log says the same, so there is time."""
+
+    snapshot: SnapshotId
+
+
+Event: TypeAlias = Start | Propose | Refused | Written | Flushed | Tick | SnapshotTaken | SnapshotFailed
 
 # ---- effects
 
@@ -154,6 +169,8 @@ class Quorum:
         self._bytes_since_snapshot = 0
         self._snapshot_due_ms = now_ms + policy.max_interval_ms
         self._pending_snapshot: SnapshotId | None = None
+        self._pending_bytes = 0  # what it stands for
+        self._no_snapshot_before_ms = 0
 
     @property
     def epoch(self) -> int:
@@ -170,6 +187,9 @@ class Quorum:
             return self._lead()
         if isinstance(event, Propose):
             return self._append(event.records)
+        if isinstance(event, Refused):
+            self.log_end_offset -= event.records
+            return []
         if isinstance(event, Written):
             self._bytes_since_snapshot += event.size_bytes
             return []
@@ -177,6 +197,8 @@ class Quorum:
             return [*self._commit(event.log_end_offset), *self._maybe_snapshot(now_ms)]
         if isinstance(event, SnapshotTaken):
             return self._snapshot_taken(event.snapshot, now_ms)
+        if isinstance(event, SnapshotFailed):
+            return self._snapshot_failed(event.snapshot, now_ms)
         return self._maybe_snapshot(now_ms)
 
     def _lead(self) -> list[Effect]:
@@ -211,14 +233,18 @@ class Quorum:
         return [Commit(flushed_offset)]
 
     def _maybe_snapshot(self, now_ms: int) -> list[Effect]:
-        if self._pending_snapshot is not None or self.high_watermark == NOT_KNOWN:
+        if (
+            self._pending_snapshot is not None
+            or self.high_watermark == NOT_KNOWN
+            or now_ms < self._no_snapshot_before_ms
+        ):
             return []
         covered = 0 if self.newest_snapshot is None else self.newest_snapshot.end_offset
         by_age = self._policy.max_interval_ms > 0 and now_ms >= self._snapshot_due_ms
         if self.high_watermark <= covered or not (by_age or self._bytes_since_snapshot >= self._policy.max_bytes):
             return []
         self._pending_snapshot = SnapshotId(self.high_watermark, self.epoch)
-        self._bytes_since_snapshot = 0
+        self._pending_bytes, self._bytes_since_snapshot = self._bytes_since_snapshot, 0
         return [TakeSnapshot(self._pending_snapshot)]
 
     def _snapshot_taken(self, snapshot: SnapshotId, now_ms: int) -> list[Effect]:
@@ -228,3 +254,10 @@ class Quorum:
         older, self.newest_snapshot = self.newest_snapshot, snapshot
         # One older snapshot and the log from there on stay: should the newest turn out unreadable, nothing is lost.
         return [] if older is None else [DropBefore(older)]
+
+    def _snapshot_failed(self, snapshot: SnapshotId, now_ms: int) -> list[Effect]:
+        assert snapshot == self._pending_snapshot, f"{snapshot} failed, and {self._pending_snapshot} was asked for"
+        self._pending_snapshot = None
+        self._bytes_since_snapshot += self._pending_bytes
+        self._no_snapshot_before_ms = now_ms + SNAPSHOT_RETRY_MS
+        return []

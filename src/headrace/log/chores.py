@@ -6,11 +6,16 @@ does, with the OSError of `run`. Chores of one log run one after the other, in t
 """
 
 import contextlib
+import os
 from dataclasses import dataclass
 from typing import Protocol
 
-from headrace.log.fs import File, FileSystem, sync_file
+from headrace.log.fs import TMP_SUFFIX, File, FileSystem, sync_file, write_whole
 from headrace.log.segment import Segment
+
+
+class NotSavedError(OSError):
+    """A new file could not be written, most likely for lack of room. Nothing that was there before is in doubt."""
 
 
 class Chore(Protocol):
@@ -54,11 +59,20 @@ class FlushPlan:
         for path in self.paths:
             sync_file(self.fs, path)
         if self.epochs is not None:
-            self.fs.write_atomically(*self.epochs)
+            self._save(*self.epochs)
         for directory in self.directories:
             self.fs.sync_dir(directory)
         for file in self.idle_files:
             file.drop_pages()
+
+    def _save(self, path: str, content: bytes) -> None:
+        temporary = path + TMP_SUFFIX
+        try:
+            write_whole(self.fs, temporary, content, sync=True)
+            self.fs.rename(temporary, path)
+        except OSError as error:
+            raise NotSavedError(error.errno, error.strerror, path) from error
+        self.fs.sync_dir(os.path.dirname(path))
 
     def done(self) -> None:
         self.log.flushed(self)

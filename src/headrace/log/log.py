@@ -20,6 +20,7 @@ When the disk fails
 * If the cut fails, too, or a sync fails, the file can no longer be trusted to hold what it seems to hold. The log has
   then a `failure`: it refuses every write with a StorageError that says what to do, and still serves all that was
   acknowledged. A sync is never tried a second time. Reopening the log recovers what did reach the disk.
+* A flush that has no room for the leader epochs has saved nothing and spoilt nothing: the next one tries again.
 * A roll that fails leaves the log as it was. A read that fails is an error of that read only.
 
 Whoever keeps the recovery point in a checkpoint must write it anew after `open` and after `truncate_to`, before the
@@ -37,7 +38,7 @@ from fastcrc.crc32 import iscsi as crc32c
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.append import NO_APPEND_TIME, AppendResult, Origin, check_size, check_timestamp
 from headrace.log.appending import append_any, append_failed, append_rest, duplicate_result
-from headrace.log.chores import Chore, FlushPlan, RemoveFiles
+from headrace.log.chores import Chore, FlushPlan, NotSavedError, RemoveFiles
 from headrace.log.config import LogConfig
 from headrace.log.cutting import (
     advance_log_start,
@@ -425,6 +426,9 @@ class Log:
         self.durability.flushed(plan)
 
     def flush_failed(self, error: OSError) -> None:
+        if isinstance(error, NotSavedError):
+            self._has_rolled = True  # so that what this plan was for is planned anew
+            return
         self.fail(f"a sync failed ({error}), and what it should have saved may be gone")
 
     def take_chores(self) -> list[Chore]:

@@ -9,6 +9,7 @@ nothing was lost); end the connections; let the worker finish; close the logs; s
 """
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Callable
 from random import SystemRandom
@@ -23,6 +24,7 @@ from headrace.cluster.quorum import Quorum, SnapshotPolicy
 from headrace.log.checkpoints import NO_BROKER_EPOCH
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
+from headrace.log.errors import StorageError
 from headrace.log.fs import FileSystem, RealFileSystem
 from headrace.log.meta_properties import MetaProperties
 from headrace.protocol.error_codes import ErrorCode
@@ -48,6 +50,7 @@ from headrace.server.quotas import Quotas
 from headrace.server.quotas_rates import Windows
 from headrace.server.settings import Settings
 from headrace.server.worker import Worker
+from headrace.server.write_trouble import WriteTrouble
 
 KRAFT_VERSION: Final = 1
 _REGISTRATION_VERSION: Final = 4
@@ -90,6 +93,7 @@ class Broker:
             fs, data_directory, clean=self.logs.was_clean, kraft_version=KRAFT_VERSION, now_ms=now_ms
         )
         found = self._metadata_log.read()
+        trouble = WriteTrouble()
         self.controller = Controller(
             self._metadata_log,
             Quorum(
@@ -109,9 +113,10 @@ class Broker:
             clock=self._clock,
             worker=self._worker,
             on_failure=on_failure,
+            trouble=trouble,
         )
         self._flushes = GroupCommit(self._worker)
-        self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static)
+        self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static, trouble)
         self._coordinators = Coordinators(
             settings.values, self.partitions, self._clock, lambda: uuid_to_text(self._new_id())
         )
@@ -241,7 +246,10 @@ class Broker:
         outcome = self.controller.office.register_broker(
             request, version=_REGISTRATION_VERSION, kraft_version=KRAFT_VERSION, now_ms=self._clock.now_ms()
         )
-        self.controller.append(outcome).then(lambda response: self._registered(response, ready))
+        try:
+            self.controller.append(outcome).then(lambda response: self._registered(response, ready))
+        except StorageError as error:
+            self._on_failure(error)
 
     def _registered(self, response: BrokerRegistrationResponse, ready: Later[None]) -> None:
         if response.error_code:
@@ -249,7 +257,10 @@ class Broker:
             self._on_failure(StartError(f"the cluster does not take this broker: {code.name}"))
             return
         self._broker_epoch = response.broker_epoch
-        self._heartbeat().then(lambda _: self._serve(ready))
+        try:
+            self._heartbeat().then(lambda _: self._serve(ready))
+        except StorageError as error:
+            self._on_failure(error)
 
     def _heartbeat(self, *, want_shut_down: bool = False) -> Later[BrokerHeartbeatResponse]:
         """Tell the controller that this broker lives, or wants to leave."""
@@ -270,7 +281,8 @@ class Broker:
         ready.resolve(None)
 
     def _beat(self) -> None:
-        self._heartbeat()
+        with contextlib.suppress(StorageError):  # of a disk without room, which the controller tells
+            self._heartbeat()
         self.controller.tick()
         self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)
 
@@ -297,7 +309,10 @@ class Broker:
             else:
                 self._leave(left)
 
-        self._heartbeat(want_shut_down=True).then(heard)
+        try:
+            self._heartbeat(want_shut_down=True).then(heard)
+        except StorageError:
+            left.resolve(None)  # without a word in the metadata, as after a crash
 
     def close(self) -> None:
         """Close everything, cleanly if `stop` was waited for. Raises StorageError."""

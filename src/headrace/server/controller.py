@@ -5,13 +5,16 @@ what must be done in which order, the decisions are plain functions. This is the
 appends to the metadata log at once, lets the worker thread sync it (many appends by one sync), and when a sync is done
 publishes the committed image and sends the replies that waited for it.
 
-If the metadata log fails, the node cannot know any more what the cluster is: `on_failure` is called, and the broker
-stops.
+A disk without room does no harm. A batch that it does not take is cut off again, the decision behind it is withdrawn,
+and whoever asked gets the error: nothing has happened, and it may be tried again. A snapshot that cannot be written is
+tried again later. But if a sync fails, or a part cannot be cut off, then the node cannot know any more what the cluster
+is: `on_failure` is called, and the broker stops.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from headrace.cluster.controller import Controller as Office
 from headrace.cluster.controller import Outcome, activation_records
@@ -27,7 +30,9 @@ from headrace.cluster.quorum import (
     Lead,
     Propose,
     Quorum,
+    Refused,
     SaveState,
+    SnapshotFailed,
     SnapshotId,
     SnapshotTaken,
     Start,
@@ -42,6 +47,9 @@ from headrace.server.clock import Clock
 from headrace.server.later import Later
 from headrace.server.metadata_log import MetadataLog
 from headrace.server.worker import Worker
+from headrace.server.write_trouble import WriteTrouble
+
+_LOG: Final = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
@@ -61,8 +69,10 @@ class Controller:
         clock: Clock,
         worker: Worker,
         on_failure: Callable[[Exception], None],
+        trouble: WriteTrouble | None = None,
     ) -> None:
         self._log = log
+        self._trouble = trouble or WriteTrouble()
         self._quorum = quorum
         self._clock = clock
         self._worker = worker
@@ -107,19 +117,34 @@ class Controller:
         self._listeners.append(listener)
 
     def submit(self, decide: Callable[[Image], Decision[R]]) -> Later[R]:
-        """Decide on the newest image; the reply when all that it rests on is committed."""
+        """Decide on the newest image; the reply when all that it rests on is committed. Raises StorageError."""
         return self.append(self._office.adopt(decide(self._office.image)))
 
     def append(self, outcome: Outcome[R]) -> Later[R]:
-        """What `office` has adopted; to be called at once, since offsets are given in order."""
+        """What `office` has adopted; to be called at once, since offsets are given in order.
+
+        Raises StorageError: the disk has no room for it, and it is as if it had not been decided.
+        """
         if outcome.records:
-            self._carry_out(self._quorum.step(Propose(outcome.records), now_ms=self._clock.now_ms()))
+            self._propose(outcome)
         later: Later[R] = Later()
         if outcome.reply_offset <= self.committed_offset:
             later.resolve(outcome.reply)
         else:
             self._replies.append((outcome.reply_offset, lambda: later.resolve(outcome.reply)))
         return later
+
+    def _propose(self, outcome: Outcome[R]) -> None:
+        now_ms = self._clock.now_ms()
+        try:
+            self._carry_out(self._quorum.step(Propose(outcome.records), now_ms=now_ms))
+        except StorageError as error:
+            self._quorum.step(Refused(len(outcome.records)), now_ms=now_ms)
+            self._office.withdraw(outcome)
+            self._trouble.refused(self._log.log, error)
+            raise
+        if self._trouble.is_on:
+            self._trouble.ended(self._log.log)
 
     def tick(self) -> None:
         """Some time has passed: a snapshot may be due."""
@@ -159,9 +184,10 @@ class Controller:
         metadata_version = self._office.image.features.get(METADATA_VERSION, self._levels[METADATA_VERSION])
         try:
             size_bytes = self._log.append(effect, metadata_version=metadata_version, now_ms=now_ms)
-        except StorageError as error:
-            self._on_failure(error)  # what was decided can never be committed: nobody gets an answer from this node
-            return
+        except StorageError:
+            if self._log.log.failure is not None:
+                self._on_failure(self._log.log.failure)
+            raise
         self._carry_out(self._quorum.step(Written(size_bytes), now_ms=now_ms))
         self._flush()
 
@@ -197,6 +223,12 @@ class Controller:
     def _write_snapshot(self, snapshot: SnapshotId, image: Image, now_ms: int) -> None:
         """In the worker thread."""
         self._log.write_snapshot(snapshot, image, [self._quorum.me], last_timestamp_ms=now_ms)
+
+    def _snapshot_failed(self, snapshot: SnapshotId, error: OSError) -> None:
+        _LOG.error(
+            "a snapshot of the metadata cannot be written: %s. The log has it all; it is tried again later.", error
+        )
+        self._carry_out(self._quorum.step(SnapshotFailed(snapshot), now_ms=self._clock.now_ms()))
 
     def _snapshot_taken(self, snapshot: SnapshotId) -> None:
         self._carry_out(self._quorum.step(SnapshotTaken(snapshot), now_ms=self._clock.now_ms()))
@@ -235,4 +267,4 @@ class _SnapshotChore:
         self._controller._snapshot_taken(self._snapshot)
 
     def failed(self, error: OSError) -> None:
-        self._controller._on_failure(error)
+        self._controller._snapshot_failed(self._snapshot, error)

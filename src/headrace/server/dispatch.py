@@ -11,7 +11,9 @@ from importlib import import_module
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from headrace.protocol.apis import API_BY_NAME, load
+from headrace.log.errors import StorageError
+from headrace.protocol.apis import API_BY_NAME, APIS, load
+from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import ProtocolError, TrailingBytesError
 from headrace.protocol.header import API_VERSIONS_KEY, read_request_header, response_header_version
 from headrace.protocol.types import Part
@@ -78,7 +80,10 @@ class Dispatcher:
             # Apache Kafka ignores what follows a request, and librdkafka lives on it: a null array of topics takes four
             # bytes where one is meant (#5049), so three remain; AlterUserScramCredentials ends with two tag sections.
             request = route.decode(buffer, view, position, error.position)
-        response = route.handle(request, RequestContext(self._context, connection, header, meter))
+        try:
+            response = route.handle(request, RequestContext(self._context, connection, header, meter))
+        except StorageError as error:
+            response = _refused_by_the_disk(key, version, request, error)
         if meter is not None:
             response = meter.settle(response, produced_bytes=end - start if key == _PRODUCE_KEY else 0)
         if response is None:
@@ -93,6 +98,17 @@ class Dispatcher:
 
 def _reply(route: _Route, correlation_id: int, response: Any) -> Reply:
     return route.frame(correlation_id, route.header_version, route.encode(response))
+
+
+def _refused_by_the_disk(key: int, version: int, request: Any, error: StorageError) -> Any:
+    """The answer to a request that should have changed the cluster, and has changed nothing. Raises ProtocolError."""
+    from headrace.server.error_answers import Depth, error_answer
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+    answer = error_answer(APIS[key], version, request, code, message=str(error), depth=Depth.INNERMOST)
+    if answer is None:
+        raise ProtocolError(str(error))
+    return answer
 
 
 def _step_down(correlation_id: int) -> Reply:

@@ -45,8 +45,8 @@ class GroupCommit:
         for partition in partitions:
             try:
                 plan = partition.log.plan_flush()
-            except StorageError:
-                partition.flush_ended()
+            except StorageError as error:
+                partition.flush_ended(error)
                 continue
             if plan is None:
                 partition.flush_ended()
@@ -91,7 +91,7 @@ class _Round:
                 plan.done()
             else:
                 plan.failed(error)
-            partition.flush_ended()
+            partition.flush_ended(error)
         self._owner.ended()
 
     def failed(self, error: OSError) -> None:

@@ -5,7 +5,8 @@ far that is: the end of what all in-sync replicas have. This replica counts up t
 every acknowledgement to survive a power cut (`flush.messages=1`), up to what is synced. It is called whenever one of
 these may have changed, and it releases what waited for that.
 
-When the disk fails, the log refuses writes and serves what was acknowledged; producers that wait are told at once.
+When the disk fails or is full, the log refuses writes and serves what was acknowledged; producers that wait are told at
+once. With room again, the next write succeeds; a log that has failed (see `log.log`) waits for a restart.
 """
 
 from collections import deque
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from headrace.log.aborted import AbortedTxn
 from headrace.log.append import AppendResult, Origin, check_size
 from headrace.log.config import UNLIMITED, LogConfig
-from headrace.log.errors import OffsetOutOfRangeError
+from headrace.log.errors import OffsetOutOfRangeError, StorageError
 from headrace.log.log import Log
 from headrace.log.slices import LogSlice
 from headrace.protocol.batch import HEADER_SIZE, read_header
@@ -24,6 +25,7 @@ from headrace.server.log_configs import TopicSettings
 from headrace.server.log_errors import NotEnoughReplicasError
 from headrace.server.recompression import Compression, recompress
 from headrace.server.waiters import ANY_SIZE, Watched
+from headrace.server.write_trouble import WriteTrouble
 
 if TYPE_CHECKING:
     from headrace.server.waiters import Waiting
@@ -45,6 +47,7 @@ class Partition:
         "_in_sync",
         "_min_insync_replicas",
         "_replicas",
+        "_trouble",
         "compression",
         "flushes_every_append",
         "index",
@@ -58,13 +61,22 @@ class Partition:
         "watchers",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, index: int, log: Log, flushes: GroupCommit) -> None:
+    def __init__(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        log: Log,
+        flushes: GroupCommit,
+        trouble: WriteTrouble | None = None,
+    ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
         self.log = log
         self.is_internal = topic in INTERNAL_TOPICS
         self._flushes = flushes
+        self._trouble = trouble or WriteTrouble()
         self.is_leader = False
         self.leader_epoch = -1
         self._in_sync = 0
@@ -145,9 +157,15 @@ class Partition:
         if self.compression is not None:
             check_size(len(records), self.log.config)  # as it came: what no topic takes is not worth unpacking
             records = recompress(records, self.compression)
-        result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        try:
+            result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        except StorageError as error:
+            self._trouble.refused(self.log, error)
+            raise
         if self._flush_messages:
             self._flush_if_due()
+        elif self._trouble.is_on:
+            self._trouble.ended(self.log)
         self._advance_high_watermark(len(records))
         return result
 
@@ -155,15 +173,21 @@ class Partition:
         """A batch that a coordinator made: its records, or a marker. Raises one of LOG_ERRORS."""
         if self._in_sync < self.min_insync_replicas:
             raise self._too_few_in_sync()
-        result = self.log.append(
-            batch,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=Origin.COORDINATOR,
-            transaction_version=transaction_version,
-        )
+        try:
+            result = self.log.append(
+                batch,
+                leader_epoch=self.leader_epoch,
+                now_ms=now_ms,
+                origin=Origin.COORDINATOR,
+                transaction_version=transaction_version,
+            )
+        except StorageError as error:
+            self._trouble.refused(self.log, error)
+            raise
         if self._flush_messages:
             self._flush_if_due()
+        elif self._trouble.is_on:
+            self._trouble.ended(self.log)
         self._advance_high_watermark(len(batch))
         return result
 
@@ -204,11 +228,15 @@ class Partition:
         if log.log_end_offset - log.flushed_offset >= self._flush_messages:
             self._flushes.add(self)
 
-    def flush_ended(self) -> None:
-        """A sync for this partition was tried."""
-        if self.log.failure is not None:
+    def flush_ended(self, error: Exception | None = None) -> None:
+        """A sync for this partition was tried. What failed for lack of room is tried again after the next append."""
+        if error is not None:
+            self._trouble.refused(self.log, error)
             self.release(ErrorCode.KAFKA_STORAGE_ERROR)
-        elif self.is_leader:
+            return
+        if self._trouble.is_on:
+            self._trouble.ended(self.log)
+        if self.is_leader:
             self._advance_high_watermark()
 
     def _tell_watchers(self, size_bytes: int) -> None:

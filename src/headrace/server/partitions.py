@@ -29,6 +29,7 @@ from headrace.server.group_commit import GroupCommit
 from headrace.server.log_configs import TopicDefaults, TopicSettings
 from headrace.server.log_errors import LOG_ERRORS
 from headrace.server.partition import Partition
+from headrace.server.write_trouble import WriteTrouble
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Partitions:
         "_offline",
         "_sleeping",
         "_static",
+        "_trouble",
         "clock",
         "node_id",
     )
@@ -63,7 +65,9 @@ class Partitions:
         flushes: GroupCommit,
         clock: Clock,
         static: Mapping[str, str] | None = None,
+        trouble: WriteTrouble | None = None,
     ) -> None:
+        self._trouble = trouble or WriteTrouble()
         self.node_id = node_id
         self.clock = clock
         self._logs = logs
@@ -212,7 +216,8 @@ class Partitions:
             _LOG.error("[%s-%d] is offline: %s", topic.name, index, error)
             return False
         self._offline.discard(place)
-        partition = self._by_place[place] = Partition(topic.name, topic.topic_id, index, log, self._flushes)
+        partition = Partition(topic.name, topic.topic_id, index, log, self._flushes, self._trouble)
+        self._by_place[place] = partition
         partition.configure(settings)
         return True
 
@@ -257,6 +262,7 @@ class Partitions:
                     self._led.pop(key, None)
                 partition.is_leader = False
                 partition.release(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                self._trouble.gone(partition.log)
 
     def _delete(self, place: TopicPartition) -> None:
         if place in self._logs:

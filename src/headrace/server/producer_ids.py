@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from headrace.cluster.decision import Decision
 from headrace.cluster.image import Image
 from headrace.cluster.producer_ids import allocate_producer_ids
+from headrace.log.errors import StorageError
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from headrace.server.later import Later
@@ -43,7 +44,12 @@ class ProducerIds:
 
     def _ask(self) -> None:
         self._is_asking = True
-        self._controller.submit(self._decide).then(self._got)
+        try:
+            block = self._controller.submit(self._decide)
+        except StorageError:
+            self._got(AllocateProducerIdsResponse(error_code=ErrorCode.KAFKA_STORAGE_ERROR))
+        else:
+            block.then(self._got)
 
     def _decide(self, image: Image) -> Decision[AllocateProducerIdsResponse]:
         broker = image.brokers.get(self._node_id)

@@ -92,6 +92,26 @@ def test_who_loses_the_office_forgets_what_was_not_committed(controller: Control
     assert set(replay.image.topic_ids) == {"orders", "users"}
 
 
+def test_a_decision_that_could_not_be_written_does_not_count(controller: Controller) -> None:
+    start = controller.next_offset
+    controller.adopt(topic("orders", ORDERS))
+    before = controller.image
+    controller.withdraw(controller.adopt(topic("users", USERS)))
+    assert (controller.image, controller.next_offset) == (before, start + 1)
+    again = controller.adopt(topic("users", USERS))
+    assert again.base_offset == start + 1
+    controller.commit(start + 2)
+    assert controller.committed_image == controller.image
+    assert set(controller.image.topic_ids) == {"orders", "users"}
+
+
+def test_only_the_last_decision_can_be_withdrawn(controller: Controller) -> None:
+    first = controller.adopt(topic("orders", ORDERS))
+    controller.adopt(topic("users", USERS))
+    with pytest.raises(AssertionError, match="and the last decision ends at"):
+        controller.withdraw(first)
+
+
 def test_control_records_move_the_next_offset(controller: Controller) -> None:
     controller.skip(controller.next_offset + 3)
     outcome = controller.adopt(topic("orders", ORDERS))

@@ -17,6 +17,7 @@ from headrace.cluster.control_records import (
 )
 from headrace.cluster.metadata_records import MetadataRecord
 from headrace.cluster.quorum import (
+    SNAPSHOT_RETRY_MS,
     Append,
     Commit,
     DropBefore,
@@ -27,7 +28,9 @@ from headrace.cluster.quorum import (
     OnDisk,
     Propose,
     Quorum,
+    Refused,
     SaveState,
+    SnapshotFailed,
     SnapshotId,
     SnapshotPolicy,
     SnapshotTaken,
@@ -171,6 +174,30 @@ def test_a_snapshot_is_taken_when_the_last_one_is_old_and_there_is_news() -> Non
     assert step(one, Tick(), now_ms=9000) == []  # nothing is new
     step(one, Propose(RECORDS), now_ms=9000)
     assert step(one, Flushed(5), now_ms=9000) == [Commit(5), TakeSnapshot(SnapshotId(5, 1))]
+
+
+def test_a_snapshot_that_failed_is_taken_a_minute_later() -> None:
+    one = quorum(policy=SnapshotPolicy(max_bytes=100, max_interval_ms=0))
+    step(one, Start())
+    step(one, Written(100))
+    assert step(one, Flushed(3)) == [Commit(3), TakeSnapshot(SnapshotId(3, 1))]
+    assert step(one, SnapshotFailed(SnapshotId(3, 1)), now_ms=1000) == []
+    assert one.newest_snapshot is None
+    step(one, Propose(RECORDS), now_ms=2000)
+    assert step(one, Flushed(5), now_ms=2000) == [Commit(5)]
+    assert step(one, Tick(), now_ms=1000 + SNAPSHOT_RETRY_MS - 1) == []
+    assert step(one, Tick(), now_ms=1000 + SNAPSHOT_RETRY_MS) == [TakeSnapshot(SnapshotId(5, 1))]
+
+
+def test_records_that_the_disk_did_not_take_leave_their_offsets_to_the_next() -> None:
+    one = quorum()
+    step(one, Start())
+    (refused,) = step(one, Propose(RECORDS))
+    assert step(one, Refused(len(RECORDS))) == []
+    assert step(one, Propose(RECORDS[:1])) == [Append(3, 1, records=RECORDS[:1])]
+    assert isinstance(refused, Append)
+    assert refused.base_offset == 3
+    assert step(one, Flushed(4)) == [Commit(4)]
 
 
 def test_a_snapshot_on_disk_counts_after_a_restart() -> None:

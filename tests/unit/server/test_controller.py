@@ -1,6 +1,7 @@
 """The metadata road on real files: what was answered is there after a restart, and snapshots replace the log."""
 
 import asyncio
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from headrace.cluster.decision import ControllerSettings, Decision
 from headrace.cluster.features import LATEST_METADATA_VERSION, METADATA_VERSION
 from headrace.cluster.image import CLUSTER_DEFAULT, Image
 from headrace.cluster.quorum import Quorum, SnapshotPolicy
+from headrace.log.errors import StorageError
 from headrace.log.fs import FileSystem, RealFileSystem
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.messages.metadata_records import ConfigRecord
@@ -195,17 +197,65 @@ def test_a_snapshot_is_due_when_enough_time_has_passed(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("operation", ["append", "sync"])
-def test_a_metadata_log_that_fails_is_told_and_nothing_more_is_answered(operation: str) -> None:
+def test_a_sync_that_fails_is_told_and_nothing_more_is_answered() -> None:
     async def story() -> None:
         fs = MemoryFileSystem()
         node = await Node(Path("/data"), fs=fs).start()
-        fs.faults.append(Fault(operation, path_end=".log"))
+        fs.faults.append(Fault("sync", path_end=".log"))
         answers: list[str] = []
         node.controller.submit(setting("a", "1")).then(answers.append)
         node.worker.close()
         assert len(node.failures) == 1
         assert not answers
         assert node.config("a") is None
+
+    asyncio.run(story())
+
+
+def test_an_append_that_cannot_be_cut_off_again_is_told() -> None:
+    async def story() -> None:
+        fs = MemoryFileSystem()
+        node = await Node(Path("/data"), fs=fs).start()
+        fs.faults += [Fault("append", path_end=".log", written_bytes=9), Fault("truncate", path_end=".log")]
+        with pytest.raises(StorageError, match="takes no more writes"):
+            node.controller.submit(setting("a", "1"))
+        assert len(node.failures) == 1
+        node.worker.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("written_bytes", [0, 1, 50])
+def test_what_the_disk_has_no_room_for_was_never_decided(written_bytes: int) -> None:
+    async def story() -> None:
+        fs = MemoryFileSystem()
+        node = await Node(Path("/data"), fs=fs).start()
+        await node.set("a", "1")
+        waiting = node.controller.submit(setting("b", "1"))
+        fs.faults.append(Fault("append", errno.ENOSPC, ".log", times=2, written_bytes=written_bytes))
+        for value in ("2", "3"):
+            with pytest.raises(StorageError, match="No space left"):
+                node.controller.submit(setting("a", value))
+        assert await node.set("c", "1") == "c=1"
+        assert await answer(waiting) == "b=1"
+        assert (node.config("a"), node.config("b"), node.failures) == ("1", "1", [])
+        node.stop()
+        again = await Node(Path("/data"), fs=fs, clean=True).start()
+        assert [again.config(name) for name in "abc"] == ["1", "1", "1"]
+        again.stop()
+
+    asyncio.run(story())
+
+
+def test_a_snapshot_that_cannot_be_written_stops_nothing() -> None:
+    async def story() -> None:
+        fs = MemoryFileSystem()
+        fs.faults.append(Fault("append", errno.ENOSPC, ".checkpoint.tmp"))
+        node = await Node(Path("/data"), fs=fs, policy=SnapshotPolicy(max_bytes=1)).start()
+        while fs.faults[0].times:
+            await asyncio.sleep(0)
+        await node.set("a", "3")
+        assert node.failures == []
+        node.stop()
 
     asyncio.run(story())

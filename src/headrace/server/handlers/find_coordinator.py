@@ -11,6 +11,7 @@ from typing import Final
 
 from headrace.cluster.image import NO_LEADER, Image
 from headrace.cluster.topics import create_topics
+from headrace.log.errors import StorageError
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.protocol.text_hash import spread
@@ -36,9 +37,12 @@ def handle(
     if topic is None or topic in ctx.image.topic_ids or not _keys(request, ctx.version):
         return _answer(request, ctx, ctx.image, topic)
     wanted = auto_creation.creation_of([topic], ctx.image, controller.settings)
-    created = controller.submit(
-        lambda image: create_topics(image, controller.settings, wanted, chance(ctx.broker.random))
-    )
+    try:
+        created = controller.submit(
+            lambda image: create_topics(image, controller.settings, wanted, chance(ctx.broker.random))
+        )
+    except StorageError:  # the disk has no room for the topic: there is no coordinator yet, and the client asks again
+        return _answer(request, ctx, ctx.image, topic)
     return created.map(lambda _: _answer(request, ctx, controller.image, topic))
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from headrace.cluster.image import Image, Partition, Topic
 from headrace.cluster.topic_names import find_name_fault
 from headrace.cluster.topics import create_topics
+from headrace.log.errors import StorageError
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.metadata import (
     MetadataRequest,
@@ -51,9 +52,12 @@ def handle(request: MetadataRequest, ctx: RequestContext) -> MetadataResponse | 
         return _Answer(request, ctx, ctx.image).response(names)
     wanted = auto_creation.creation_of(missing, ctx.image, controller.settings)
     quota = ctx.mutation_quota(is_strict=True)
-    created = controller.submit(
-        lambda image: create_topics(image, controller.settings, wanted, chance(ctx.broker.random), quota=quota)
-    )
+    try:
+        created = controller.submit(
+            lambda image: create_topics(image, controller.settings, wanted, chance(ctx.broker.random), quota=quota)
+        )
+    except StorageError:  # the disk has no room for it: the topic stays unknown, and the client asks again
+        return _Answer(request, ctx, ctx.image).response(names)
     return created.map(lambda _: _Answer(request, ctx, controller.image).response(names))
 
 
