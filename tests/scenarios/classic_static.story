@@ -201,3 +201,19 @@ clock 10s
     +10000 ms log [group g generation 2] prepares to rebalance: i2-3 did not send SyncGroup in time
 C heartbeats g
     -> UNKNOWN_MEMBER_ID
+
+# what it wants when it is back counts at once, as it would after a restart
+topic t 1
+topic u 1
+given g A/i1=t-0 on=t
+A commits g t-0=1 u-0=1
+    writes OffsetCommit v4 g t 0: 1 at +0 ms
+    writes OffsetCommit v4 g u 0: 1 at +0 ms
+    -> t-0 ok, u-0 ok
+B joins g as=i1 on=u
+    log [group g generation 1] static member i1 is back as i1-2, and nothing changes
+    writes GroupMetadata v3 g: generation 1 consumer/range leader i1-2 since +0 ms; i1-2(i1) wants u has t-0
+    -> generation 1, consumer/range, member i1-2, leader, skips the assignment, members i1-2(i1)
+admin forgets g t-0 u-0
+    writes OffsetCommit g t 0 tombstone
+    -> t-0 ok, u-0 GROUP_SUBSCRIBED_TO_TOPIC

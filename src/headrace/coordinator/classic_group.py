@@ -270,14 +270,15 @@ class ClassicGroup:
         """The join phase is over; whoever is a member now is in the next generation."""
         self.generation += 1
         self.protocol = self.select_protocol() if self.members else None
-        self.topics = self._read_topics()
+        self.read_topics()
         self.move_to(ClassicState.COMPLETING if self.members else ClassicState.EMPTY, now_ms)
         self.pending_syncs.clear()
 
-    def _read_topics(self) -> frozenset[str] | None:
-        if not self.uses_consumer_protocol:
-            return None
-        return subscribed_topics(member.metadata(self.protocol) for member in self.members.values())
+    def read_topics(self) -> None:
+        """What the members want by now."""
+        self.topics = None
+        if self.uses_consumer_protocol:
+            self.topics = subscribed_topics(member.metadata(self.protocol) for member in self.members.values())
 
     def roster(self) -> list[JoinGroupResponseMember]:
         """What the leader needs for the assignment."""
@@ -312,7 +313,7 @@ class ClassicGroup:
             group.add(member)
         group.protocol = group.select_protocol()
         group.state = ClassicState.STABLE
-        group.topics = group._read_topics()
+        group.read_topics()
         return group
 
     @staticmethod
@@ -327,5 +328,5 @@ class ClassicGroup:
             group.add(member_of(member, value.protocol))
         if group.members:
             group.state = ClassicState.STABLE
-        group.topics = group._read_topics()
+        group.read_topics()
         return group

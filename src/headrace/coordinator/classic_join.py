@@ -253,6 +253,7 @@ def _resume_static(
     group: ClassicGroup, member: ClassicMember, join: Waiting, old_leader: str | None, draft: Draft
 ) -> None:
     group.await_join(member, None)
+    group.read_topics()  # it may have come back with others, and a new coordinator would know
     draft.write(group_metadata(group.group_id, group.value(group.assignments())))
     if join.version >= SKIP_ASSIGNMENT_SINCE:
         is_leader = member.member_id == group.leader_id

@@ -69,7 +69,8 @@ def _value(
     if retention_ms == _BROKERS_RETENTION:
         return new(OffsetCommitValue, (offset, leader_epoch, metadata, now_ms, _NO_EXPIRY, topic_id, ()))
     # The version of the record that can say when an offset expires has neither epoch nor topic id.
-    return OffsetCommitValue(offset, -1, metadata, now_ms, min(now_ms + retention_ms, _LAST_TIMESTAMP))
+    expires_ms = min(max(now_ms + retention_ms, 0), _LAST_TIMESTAMP)
+    return OffsetCommitValue(offset, -1, metadata, now_ms, expires_ms)
 
 
 def txn_offset_commit(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from struct import pack
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -256,7 +257,7 @@ class ClassicMachine(RuleBasedStateMachine):
             assert self.sent == {}, f"{self.sent} wait for ever"
 
 
-TestClassicGroups = ClassicMachine.TestCase
+TestClassicGroups = pytest.mark.slow(ClassicMachine.TestCase)
 TestClassicGroups.settings = settings(
-    max_examples=100, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -1,5 +1,6 @@
 """Any interleaving of commits, transactions, time and restarts: what counts is what the log says."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -102,5 +103,5 @@ class OffsetsMachine(RuleBasedStateMachine):
         check_all(self.driver)
 
 
-TestOffsets = OffsetsMachine.TestCase
-TestOffsets.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
+TestOffsets = pytest.mark.slow(OffsetsMachine.TestCase)
+TestOffsets.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
