@@ -20,6 +20,15 @@ from tests.support.missing import say_missing
 
 # As most people run a broker of one node: no authorizer. Everything else is the default of each.
 _WITHOUT_AUTHORIZER = {"authorizer.class.name": "", "super.users": ""}
+# Groups move at once: heartbeats are frequent, and a member that is gone may be missed soon.
+_QUICK_GROUPS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.assignment.interval.ms": "0",
+}
 # Of what Apache Kafka is told in its file, what shows in the configs of topics.
 _STATIC = {name: SETTINGS[name] for name in ("log.retention.ms", "log.index.size.max.bytes")}
 
@@ -27,7 +36,8 @@ _STATIC = {name: SETTINGS[name] for name in ("log.retention.ms", "log.index.size
 @pytest.fixture(scope="session")
 def apache_kafka(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
     """One Apache Kafka for all clients, since it takes its time to start; topics have names of their own."""
-    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), kafka_tools, settings=_WITHOUT_AUTHORIZER) as kafka:
+    settings = _WITHOUT_AUTHORIZER | _QUICK_GROUPS
+    with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), kafka_tools, settings=settings) as kafka:
         yield kafka
 
 
@@ -43,7 +53,7 @@ def running(directory: Path, configs: Mapping[str, str] | None = None) -> Iterat
 @pytest.fixture(scope="module")
 def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A Headrace for the tests of one file."""
-    with running(tmp_path_factory.mktemp("headrace")) as broker:
+    with running(tmp_path_factory.mktemp("headrace"), _QUICK_GROUPS) as broker:
         yield broker
 
 
@@ -67,7 +77,7 @@ def java_tools(kafka_tools: KafkaTools) -> Iterator[JavaTools]:
 @pytest.fixture(scope="module")
 def both(java_tools: JavaTools, apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Apache Kafka's tools, its broker, and a Headrace that was told the same in its file."""
-    with running(tmp_path_factory.mktemp("headrace"), _STATIC) as ours:
+    with running(tmp_path_factory.mktemp("headrace"), _STATIC | _QUICK_GROUPS) as ours:
         yield Both(java_tools, apache_kafka, ours)
 
 
