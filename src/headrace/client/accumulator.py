@@ -13,8 +13,8 @@ from typing import Final
 
 from headrace.client.delivery import Delivery
 from headrace.client.pending_batch import DeliveryCallback, PendingBatch
-from headrace.client.record_encoding import Headers
 from headrace.protocol.batch import HEADER_SIZE
+from headrace.protocol.record_encoding import Headers
 
 Place = tuple[str, int]
 NO_ROOM: Final = None

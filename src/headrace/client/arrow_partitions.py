@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.uint32]
 
 
 def partitions_of(keys: Any, count: int) -> npt.NDArray[np.int32]:
-    """The partition of each key among `count`; -1 where the key is null. `keys` is a pyarrow array of binary or text."""
+    """The partition of each key among `count`; -1 where it is null. `keys` is a pyarrow array of binary or text."""
     keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
     if not pa.types.is_large_binary(keys.type):
         keys = keys.cast(pa.large_binary())

@@ -10,9 +10,9 @@ from headrace.client.delivery import Delivery
 from headrace.client.errors import WrongStateError
 from headrace.client.pending_batch import DeliveryCallback
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
-from headrace.client.record_encoding import Headers
 from headrace.client.topic_partition import TopicPartition
 from headrace.client.transactions import GroupMember, State, TransactionGate
+from headrace.protocol.record_encoding import Headers
 
 
 class AsyncProducer:

@@ -11,17 +11,8 @@ from typing import Final
 
 from headrace.client.delivery import UNKNOWN_OFFSET, RecordMetadata
 from headrace.client.errors import KafkaError
-from headrace.client.record_encoding import Row, encode_rows
-from headrace.protocol.batch import (
-    MAGIC,
-    NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    TRANSACTIONAL_FLAG,
-    BatchHeader,
-)
-from headrace.protocol.records import seal_batch
+from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from headrace.protocol.record_encoding import Row, seal_rows
 
 _LOG: Final = logging.getLogger(__name__)
 NO_TIME: Final = -1
@@ -110,23 +101,15 @@ class PendingBatch:
     def encoded(self, codec: int, level: int | None, *, transactional: bool) -> bytearray:
         """The batch as it goes over the wire."""
         if self._encoded is None:
-            payload = encode_rows(self.rows)
-            header = BatchHeader(
-                base_offset=0,
-                batch_length=0,
-                leader_epoch=NO_LEADER_EPOCH,
-                magic=MAGIC,
-                crc=0,
-                attributes=codec | TRANSACTIONAL_FLAG if transactional else codec,
-                last_offset_delta=len(self.rows) - 1,
-                base_timestamp=payload.base_timestamp,
-                max_timestamp=payload.max_timestamp,
+            self._encoded = seal_rows(
+                self.rows,
+                codec=codec,
+                level=level,
                 producer_id=self.producer_id,
                 producer_epoch=self.epoch,
                 base_sequence=self.sequence,
-                record_count=len(self.rows),
+                transactional=transactional,
             )
-            self._encoded = seal_batch(header, payload.data, level=level)
         return self._encoded
 
     def split(self) -> tuple["PendingBatch", "PendingBatch"] | None:

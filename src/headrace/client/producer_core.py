@@ -27,12 +27,12 @@ from headrace.client.metadata import Metadata, Topic
 from headrace.client.partitioners import KeyPartitioner, Partitioner, StickyPartition, named
 from headrace.client.pending_batch import DeliveryCallback
 from headrace.client.producer_configs import PRODUCER_CONFIGS
-from headrace.client.record_encoding import Headers, size_bound
 from headrace.client.sender import Gate, Sender
 from headrace.client.serializers import serializer
 from headrace.client.transactions import TransactionGate
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.record_encoding import Headers, size_bound
 
 MAX_IDEMPOTENT_IN_FLIGHT: Final = 5  # batches whose sequences a broker remembers
 

@@ -193,8 +193,17 @@ def _check_records(batch: memoryview, header: RawHeader, config: LogConfig, now_
 
 def may_be_quick(config: LogConfig) -> bool:
     """Can a topic with this config take batches of clients as they are, by their headers alone?"""
-    limits_age = config.message_timestamp_before_max_ms != UNLIMITED
-    return not (config.is_compacted or limits_age or is_append_time(config))
+    return quick_origin(config) is Origin.CLIENT
+
+
+def quick_origin(config: LogConfig) -> Origin | None:
+    """Whose batches a topic with this config can take by their headers alone.
+
+    In a compacted topic records must have keys, which only those of a coordinator have for sure.
+    """
+    if config.message_timestamp_before_max_ms != UNLIMITED or is_append_time(config):
+        return None
+    return Origin.COORDINATOR if config.is_compacted else Origin.CLIENT
 
 
 def is_append_time(config: LogConfig) -> bool:

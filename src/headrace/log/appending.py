@@ -14,8 +14,8 @@ from headrace.log.append import (
     check_continues,
     check_incoming,
     is_append_time,
-    may_be_quick,
     place,
+    quick_origin,
     runs_that_fit,
     split,
 )
@@ -51,8 +51,9 @@ def append_any(
         placed.append(place(view, batch, next_offset, leader_epoch, append_time_ms))
         next_offset += batch[2][6] + 1
     max_timestamp = _store(log, view, placed, now_ms)
-    if may_be_quick(config):
-        log.takes_quickly(leader_epoch)
+    quick = quick_origin(config)
+    if quick is not None:
+        log.takes_quickly(leader_epoch, quick)
     return AppendResult((base_offset, next_offset - 1, max_timestamp, append_time_ms, False))
 
 

@@ -86,6 +86,7 @@ class Log:
         "_chores",
         "_has_rolled",
         "_quick_epoch",
+        "_quick_origin",
         "_quiet_timestamp",
         "active",
         "config",
@@ -127,9 +128,10 @@ class Log:
         self.failure: StorageError | None = None
         self.swap: Swap | None = None  # of compacted segments, while it is under way
         self.active = parts.segments.active
-        # The leader epoch whose batches may go the quick way, and the timestamp up to which they need no second look: a
-        # later one may be too late for the topic, or make the segment old enough to roll.
+        # The leader epoch and the origin whose batches may go the quick way, and the timestamp up to which they need no
+        # second look: a later one may be too late for the topic, or make the segment old enough to roll.
         self._quick_epoch = _NO_EPOCH
+        self._quick_origin = _CLIENT
         self._quiet_timestamp = _BEFORE_ALL_TIME
         self.remove_later(parts.removable)
 
@@ -214,7 +216,7 @@ class Log:
         except struct_error:
             raise CorruptBatchError(f"{len(batches)} bytes are not a batch") from None
         size = length + LOG_OVERHEAD
-        # The quick way: one batch with data of a client, and little to do but write it. All else goes the long way.
+        # The quick way: one batch with data, and little to do but write it. All else goes the long way.
         if (
             len(batches) != size
             or leader_epoch != self._quick_epoch
@@ -222,7 +224,7 @@ class Log:
             or attributes & _NOT_TRANSACTIONAL > _LAST_CODEC
             or delta + 1 != count
             or not 0 <= delta < size
-            or origin is not _CLIENT
+            or origin is not self._quick_origin
         ):
             return append_any(self, memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
         if crc32c(batches[_CRC_COVERS]) != crc:
@@ -280,9 +282,10 @@ class Log:
         self._quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
 
-    def takes_quickly(self, leader_epoch: int) -> None:
-        """This epoch is known, and the topic believes headers: its batches may go the quick way from now on."""
+    def takes_quickly(self, leader_epoch: int, origin: Origin) -> None:
+        """This epoch is known, and the topic believes headers of this origin: from now on they may go the quick way."""
         self._quick_epoch = leader_epoch
+        self._quick_origin = origin
 
     def take_no_more_quickly(self) -> None:
         """Something has changed that the long way has to see first."""

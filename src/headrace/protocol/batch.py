@@ -32,9 +32,9 @@ CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")
-unpack_header: Final = (
-    _HEADER.unpack_from
-)  # the raw tuple, in the order of BatchHeader, for paths that count nanoseconds
+# The raw values, in the order of BatchHeader, for paths that count nanoseconds.
+unpack_header: Final = _HEADER.unpack_from
+pack_header_values: Final = _HEADER.pack
 _OFFSET: Final = Struct(">q")
 _EPOCH: Final = Struct(">i")
 _CRC: Final = Struct(">I")

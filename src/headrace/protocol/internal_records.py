@@ -9,6 +9,7 @@ Which record types a log has is said by the tables of `apis.py`: METADATA_RECORD
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -19,6 +20,8 @@ from headrace.protocol.types import Codec, Decoder
 
 FRAME_VERSION: Final = 1  # of the metadata log; 0 was never released
 KEY_VERSION: Final = 0  # of every coordinator key: where a version would stand is the record's type
+
+_KEPT_KEYS: Final = 10_000  # encoded: the offsets of a group are written again and again under the same keys
 
 RecordTypes: TypeAlias = Mapping[int, RecordType]
 
@@ -77,11 +80,17 @@ def encode_coordinator_record(
     record_type: RecordType, key: Any, value: Any | None, version: int | None
 ) -> tuple[bytes, bytes | None]:
     """Key and value of a record; a value of None deletes the key. Raises EncodeError."""
-    key_codec, value_codec = load_coordinator_record(record_type)
-    encoded_key = _SHORT.pack(record_type.id) + _encode(key_codec, key, KEY_VERSION)
+    encoded_key = _encode_key(record_type, key)
     if value is None or version is None:
         return encoded_key, None
-    return encoded_key, _SHORT.pack(version) + _encode(value_codec, value, version)
+    value_codec = load_coordinator_record(record_type)[1]
+    return encoded_key, b"".join((_SHORT.pack(version), *value_codec.encode[version](value)))
+
+
+@lru_cache(_KEPT_KEYS)
+def _encode_key(record_type: RecordType, key: Any) -> bytes:
+    key_codec = load_coordinator_record(record_type)[0]
+    return _SHORT.pack(record_type.id) + _encode(key_codec, key, KEY_VERSION)
 
 
 def decode_versioned(decoders: Mapping[int, Decoder[Any]], data: bytes) -> Any:

@@ -13,7 +13,7 @@ from headrace.protocol.internal_records import decode_coordinator_record
 from headrace.protocol.records import ControlType, iter_batches, read_control_type, read_records
 
 if TYPE_CHECKING:
-    from headrace.server.coordinator_runtime import Shard
+    from headrace.server.coordinator_place import Shard
 
 _LOG: Final = logging.getLogger(__name__)
 _READ_BYTES: Final = 256 * 1024

@@ -72,6 +72,15 @@ class Later(Generic[T]):
             self._on_abandon = None
 
 
+def as_later(value: T | Later[T]) -> Later[T]:
+    """The same to whoever wants to wait for it, although it may be there already."""
+    if isinstance(value, Later):
+        return value
+    later: Later[T] = Later()
+    later.resolve(value)
+    return later
+
+
 def gather(laters: Sequence[Later[T]]) -> Later[list[T]]:
     """All answers in their order, when the last one is there."""
     together: Later[list[T]] = Later()

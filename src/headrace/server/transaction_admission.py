@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headrace.coordinator.result import Producer
 from headrace.protocol.error_codes import ErrorCode
-from headrace.server.later import Later
+from headrace.server.later import Later, as_later
 from headrace.server.partition import Partition
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class TransactionAdmission:
         self, transactional_id: str, producer: Producer, places: Places, *, client_version: int
     ) -> Later[ErrorCode]:
         """Make them part of the producer's transaction; the code holds for all of them."""
-        return self._transactions.submit(
+        added = self._transactions.submit(
             transactional_id,
             lambda shard, ticket: shard.add_partitions(
                 transactional_id,
@@ -99,6 +99,7 @@ class TransactionAdmission:
             _same,
             is_light=True,
         )
+        return as_later(added)
 
     def verify(self, transactional_id: str, producer: Producer, places: Places) -> Later[Verdicts]:
         """Are they part of it?"""

@@ -15,7 +15,7 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.internal_records import CoordinatorRecord
 from headrace.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from headrace.protocol.text_hash import spread
-from headrace.server import coordinator_runtime
+from headrace.server import coordinator_place
 from headrace.server.coordinator_runtime import CoordinatorRuntime
 from headrace.server.later import Later
 from tests.support.one_node import OneNode
@@ -101,11 +101,13 @@ class Place:
         self.node.controller.subscribe(runtime.image_changed)
         return runtime
 
-    def set(self, group: str, number: int, **options: Any) -> "Later[int | ErrorCode]":
+    def set(self, group: str, number: int, **options: Any) -> "int | ErrorCode | Later[int | ErrorCode]":
         return self.runtime.submit(group, lambda shard, ticket: shard.set(group, number, ticket), refused, **options)
 
     def wait(self, group: str) -> "Later[int | ErrorCode]":
-        return self.runtime.submit(group, lambda shard, ticket: shard.wait(ticket), refused)
+        waiting = self.runtime.submit(group, lambda shard, ticket: shard.wait(ticket), refused)
+        assert isinstance(waiting, Later)
+        return waiting
 
     def get(self, group: str) -> "Later[int | ErrorCode | None]":
         return self.runtime.look(group, lambda shard: shard.numbers.get(group), refused)
@@ -124,7 +126,9 @@ def refused(code: ErrorCode) -> Any:
     return code
 
 
-def value(later: Later[Any]) -> Any:
+def value(later: Any) -> Any:
+    if not isinstance(later, Later):
+        return later
     values: list[Any] = []
     later.then(values.append)
     assert values, "it is not there yet"
@@ -167,6 +171,7 @@ def test_answers_and_reads_wait_until_the_write_is_committed() -> None:
     place = Place(flush_messages="1")
     written = place.set("a", 5)
     read = place.get("a")
+    assert isinstance(written, Later)
     assert not written.is_settled
     assert not read.is_settled
     place.node.worker.step()
@@ -217,7 +222,7 @@ def test_a_long_log_is_loaded_between_requests(monkeypatch: pytest.MonkeyPatch) 
     place = Place()
     for number in range(10):
         place.set("a", number)
-    monkeypatch.setattr(coordinator_runtime, "_RECORDS_AT_ONCE", 4)
+    monkeypatch.setattr(coordinator_place, "_RECORDS_AT_ONCE", 4)
     place.runtime = place.new_runtime()
     assert value(place.get("a")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     place.node.clock.move(0)

@@ -13,7 +13,9 @@ from headrace.server.context import RequestContext
 from headrace.server.later import Later
 
 
-def handle(request: ConsumerGroupHeartbeatRequest, ctx: RequestContext) -> Later[ConsumerGroupHeartbeatResponse]:
+def handle(
+    request: ConsumerGroupHeartbeatRequest, ctx: RequestContext
+) -> ConsumerGroupHeartbeatResponse | Later[ConsumerGroupHeartbeatResponse]:
     return ctx.broker.coordinators.groups.submit(
         request.group_id,
         lambda shard, ticket: shard.consumer_group_heartbeat(

@@ -6,7 +6,7 @@ Behaviour   each by itself: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from headrace.server.context import RequestContext
-from headrace.server.later import Later, gather
+from headrace.server.later import Later, as_later, gather
 
 
 def handle(request: DeleteGroupsRequest, ctx: RequestContext) -> Later[DeleteGroupsResponse]:
@@ -22,8 +22,10 @@ def handle(request: DeleteGroupsRequest, ctx: RequestContext) -> Later[DeleteGro
 
 
 def _delete(group_id: str, ctx: RequestContext) -> Later[ErrorCode]:
-    return ctx.broker.coordinators.groups.submit(
-        group_id, lambda shard, ticket: shard.delete_group(group_id, ticket=ticket), _same, is_light=True
+    return as_later(
+        ctx.broker.coordinators.groups.submit(
+            group_id, lambda shard, ticket: shard.delete_group(group_id, ticket=ticket), _same, is_light=True
+        )
     )
 
 

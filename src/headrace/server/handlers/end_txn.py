@@ -10,7 +10,7 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from headrace.server.context import RequestContext
 from headrace.server.fencing import fencing_code
-from headrace.server.later import Later
+from headrace.server.later import Later, as_later
 
 _FENCED_SINCE: Final = 2
 
@@ -27,14 +27,15 @@ def _go_on(request: EndTxnRequest, ctx: RequestContext, fresh_id: int | None, an
     if fresh_id is None:
         answered.resolve(_refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         return
-    ctx.broker.coordinators.transactions.submit(
+    ended = ctx.broker.coordinators.transactions.submit(
         request.transactional_id,
         lambda shard, ticket: shard.end(
             request, ticket=ticket, version=ctx.version, fresh_id=fresh_id, now_ms=ctx.now_ms()
         ),
         _refuse,
         is_light=True,
-    ).then(lambda response: answered.resolve(_in_words_of(ctx.version, response)))
+    )
+    as_later(ended).then(lambda response: answered.resolve(_in_words_of(ctx.version, response)))
 
 
 def _refuse(code: ErrorCode) -> EndTxnResponse:

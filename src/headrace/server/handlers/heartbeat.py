@@ -11,7 +11,7 @@ from headrace.server.context import RequestContext
 from headrace.server.later import Later
 
 
-def handle(request: HeartbeatRequest, ctx: RequestContext) -> Later[HeartbeatResponse]:
+def handle(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse | Later[HeartbeatResponse]:
     return ctx.broker.coordinators.groups.submit(
         request.group_id,
         lambda shard, ticket: shard.heartbeat(request, ticket=ticket, now_ms=ctx.now_ms()),

@@ -15,7 +15,7 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from headrace.server.context import RequestContext
 from headrace.server.fencing import fencing_code
-from headrace.server.later import Later
+from headrace.server.later import Later, as_later
 
 _FIRST_EPOCH: Final = 0
 _FENCED_SINCE: Final = 4
@@ -41,14 +41,15 @@ def _go_on(
     elif request.transactional_id is None:
         answered.resolve(InitProducerIdResponse(producer_id=fresh_id, producer_epoch=_FIRST_EPOCH))
     else:
-        ctx.broker.coordinators.transactions.submit(
+        given = ctx.broker.coordinators.transactions.submit(
             request.transactional_id,
             lambda shard, ticket: shard.init_producer_id(
                 request, ticket=ticket, fresh_id=fresh_id, now_ms=ctx.now_ms()
             ),
             refusal,
             is_light=True,
-        ).then(lambda response: answered.resolve(_in_words_of(ctx.version, response)))
+        )
+        as_later(given).then(lambda response: answered.resolve(_in_words_of(ctx.version, response)))
 
 
 def _in_words_of(version: int, response: InitProducerIdResponse) -> InitProducerIdResponse:

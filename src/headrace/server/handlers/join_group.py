@@ -15,7 +15,7 @@ from headrace.server.later import Later
 _NULL_PROTOCOL_SINCE: Final = 7
 
 
-def handle(request: JoinGroupRequest, ctx: RequestContext) -> Later[JoinGroupResponse]:
+def handle(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Later[JoinGroupResponse]:
     def refuse(code: ErrorCode) -> JoinGroupResponse:
         protocol_name = None if ctx.version >= _NULL_PROTOCOL_SINCE else ""
         return JoinGroupResponse(error_code=code, protocol_name=protocol_name, member_id=request.member_id)

@@ -9,7 +9,7 @@ from headrace.server.context import RequestContext
 from headrace.server.later import Later
 
 
-def handle(request: LeaveGroupRequest, ctx: RequestContext) -> Later[LeaveGroupResponse]:
+def handle(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse | Later[LeaveGroupResponse]:
     return ctx.broker.coordinators.groups.submit(
         request.group_id,
         lambda shard, ticket: shard.leave_group(request, ticket=ticket, version=ctx.version, now_ms=ctx.now_ms()),

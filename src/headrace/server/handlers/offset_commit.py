@@ -16,7 +16,7 @@ from headrace.server.context import RequestContext
 from headrace.server.later import Later
 
 
-def handle(request: OffsetCommitRequest, ctx: RequestContext) -> Later[OffsetCommitResponse]:
+def handle(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse | Later[OffsetCommitResponse]:
     def refuse(code: ErrorCode) -> OffsetCommitResponse:
         return OffsetCommitResponse(
             topics=[

@@ -9,7 +9,7 @@ from headrace.server.context import RequestContext
 from headrace.server.later import Later
 
 
-def handle(request: OffsetDeleteRequest, ctx: RequestContext) -> Later[OffsetDeleteResponse]:
+def handle(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse | Later[OffsetDeleteResponse]:
     return ctx.broker.coordinators.groups.submit(
         request.group_id,
         lambda shard, ticket: shard.offset_delete(request, ticket=ticket),

@@ -16,7 +16,7 @@ from headrace.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from headrace.server.context import RequestContext
-from headrace.server.later import Later
+from headrace.server.later import Later, as_later
 from headrace.server.transaction_admission import Asking
 
 _ADDS_SINCE: Final = 5
@@ -35,14 +35,15 @@ def handle(request: TxnOffsetCommitRequest, ctx: RequestContext) -> Later[TxnOff
         if code:
             answered.resolve(_refuse(request, code))
             return
-        groups.submit(
+        written = groups.submit(
             request.group_id,
             lambda shard, ticket: shard.txn_offset_commit(
                 request, ticket=ticket, version=ctx.version, now_ms=ctx.now_ms()
             ),
             lambda refused: _refuse(request, refused),
             is_light=True,
-        ).then(answered.resolve)
+        )
+        as_later(written).then(answered.resolve)
 
     producer = Producer(request.producer_id, request.producer_epoch)
     ctx.broker.coordinators.admission.admit_one(

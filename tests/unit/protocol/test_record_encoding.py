@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.client.pending_batch import PendingBatch
-from headrace.client.record_encoding import Row, encode_rows, size_bound
 from headrace.protocol.batch import HEADER_SIZE
+from headrace.protocol.compression import Codec
+from headrace.protocol.record_encoding import Row, encode_rows, seal_rows, size_bound
 from headrace.protocol.records import NewRecord, build_batch, read_records
 
 BYTES = st.none() | st.binary(max_size=20) | st.binary(min_size=2_040, max_size=2_060)
@@ -19,11 +19,17 @@ def test_is_what_the_protocol_would_write(rows: list[Row]) -> None:
     assert encode_rows(rows).data == expected[HEADER_SIZE:]
 
 
+@given(ROWS, st.sampled_from(list(Codec)), st.booleans())
+def test_a_batch_is_what_the_protocol_would_write(rows: list[Row], codec: Codec, transactional: bool) -> None:
+    records = [NewRecord(timestamp, key, value, tuple(headers or ())) for key, value, timestamp, headers in rows]
+    named = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 5}
+    expected = build_batch(records, codec=codec, transactional=transactional, **named)
+    assert seal_rows(rows, codec=codec, transactional=transactional, **named) == expected
+
+
 def test_offsets_beyond_the_table_are_right() -> None:
     rows: list[Row] = [(None, b"v", 7, None)] * 3_000
-    batch = PendingBatch("t", 0, 0.0)
-    batch.rows = rows
-    records = list(read_records(batch.encoded(0, None, transactional=False)))
+    records = list(read_records(seal_rows(rows)))
     assert [record.offset for record in records] == list(range(3_000))
 
 

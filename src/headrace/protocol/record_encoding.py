@@ -1,11 +1,25 @@
-"""Records of a producer become the payload of a batch: one loop for all of them, since each costs what the loop costs.
+"""New records become a batch: one loop for all of them, since each costs what the loop costs.
 
-`protocol.records` does the same for one record after the other, and is the judge in the tests.
+For those who write batches all day, producers and coordinators. `records.py` does the same for one record after the
+other, with names for everything, and is the judge in the tests.
 """
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from headrace.protocol.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_FLAG,
+    pack_header_values,
+    write_crc,
+)
+from headrace.protocol.compression import Codec, compress
 from headrace.protocol.varints import NULL, varint
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -72,6 +86,35 @@ def encode_rows(rows: Sequence[Row]) -> Payload:
         add(numbers[size] if size < small else varint(size))
         add(body)
     return Payload(b"".join(pieces), base_timestamp, max_timestamp)
+
+
+def seal_rows(
+    rows: Sequence[Row],
+    *,
+    codec: int = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+) -> bytearray:
+    """The rows as a batch, ready to be sent or appended."""
+    data, base_timestamp, max_timestamp = encode_rows(rows)
+    attributes = codec
+    if codec:
+        data = compress(codec, data, level)
+    if transactional:
+        attributes |= TRANSACTIONAL_FLAG
+    count = len(rows)
+    batch = bytearray(
+        pack_header_values(
+            *(0, HEADER_SIZE - LOG_OVERHEAD + len(data), NO_LEADER_EPOCH, MAGIC, 0, attributes, count - 1),
+            *(base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count),
+        )
+    )
+    batch += data
+    write_crc(batch, 0, len(batch))
+    return batch
 
 
 def _encode_headers(headers: Headers) -> bytes:
