@@ -99,13 +99,13 @@ def _check_group_limits(values: Mapping[str, Value]) -> None:
 
 def _check_group_defaults(values: Mapping[str, Value]) -> None:
     """What groups get by default must itself lie within what groups may set."""
+    for protocol in ("consumer", "share", "streams"):
+        check_outlasts(values, f"group.{protocol}.session.timeout.ms", f"group.{protocol}.heartbeat.interval.ms")
     defaults = {key.name: values[key.synonyms[0].name] for key in GROUP_CONFIGS.values() if key.synonyms}
     try:
         check_group_bounds(defaults, values)
     except InvalidConfigError as fault:
         raise InvalidConfigError(GROUP_CONFIGS[fault.name].synonyms[0].name, fault.reason) from None
-    for protocol in ("consumer", "share", "streams"):
-        check_outlasts(values, f"group.{protocol}.session.timeout.ms", f"group.{protocol}.heartbeat.interval.ms")
 
 
 def _check_listeners(values: Mapping[str, Value]) -> None:

@@ -41,11 +41,6 @@ def _check_offset_reset(name: str, text: str) -> None:
         raise InvalidConfigError(name, f'must be latest, earliest or by_duration:PT1H (ISO 8601), not "{text}"')
 
 
-def _check_sessions_outlast_heartbeats(values: Mapping[str, Value]) -> None:
-    for protocol in ("consumer", "share", "streams"):
-        check_outlasts(values, f"{protocol}.session.timeout.ms", f"{protocol}.heartbeat.interval.ms")
-
-
 def check_outlasts(values: Mapping[str, Value], longer: str, shorter: str) -> None:
     """Raises InvalidConfigError unless `longer` is above `shorter`."""
     most, least = number(values, longer), number(values, shorter)
@@ -60,7 +55,10 @@ def number(values: Mapping[str, Value], name: str) -> int:
 
 
 def check_group_bounds(values: Mapping[str, Value], broker: Mapping[str, Value]) -> None:
-    """Does the broker allow these values of a group? Raises InvalidConfigError."""
+    """Does the broker allow these values of a group? Those that the group does not set are the broker's own.
+
+    Raises InvalidConfigError.
+    """
     for name in _BOUNDED:
         protocol, _, rest = name.partition(".")
         least_name, most_name = f"group.{protocol}.min.{rest}", f"group.{protocol}.max.{rest}"
@@ -78,6 +76,8 @@ def check_group_bounds(values: Mapping[str, Value], broker: Mapping[str, Value])
             "streams.num.standby.replicas",
             f"must be at most group.streams.max.standby.replicas, but {standbys} > {most}",
         )
+    for protocol in ("consumer", "share", "streams"):
+        check_outlasts(values, f"{protocol}.session.timeout.ms", f"{protocol}.heartbeat.interval.ms")
 
 
 GROUP_CONFIGS: Final = ConfigTable(
@@ -217,5 +217,4 @@ GROUP_CONFIGS: Final = ConfigTable(
         ),
     ],
     scope=Scope.RESOURCE,
-    rules=(_check_sessions_outlast_heartbeats,),
 )

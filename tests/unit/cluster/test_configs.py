@@ -61,11 +61,6 @@ def file_complaints(overrides: dict[str, str]) -> list[str]:
         ),
         (
             GROUP_CONFIGS,
-            {"consumer.session.timeout.ms": "5000"},
-            "consumer.session.timeout.ms must be above consumer.heartbeat.interval.ms, but 5000 <= 5000",
-        ),
-        (
-            GROUP_CONFIGS,
             {"share.auto.offset.reset": "never"},
             'share.auto.offset.reset must be latest, earliest or by_duration:PT1H (ISO 8601), not "never"',
         ),
@@ -107,6 +102,17 @@ def test_the_broker_bounds_what_a_group_may_set() -> None:
     ):
         with pytest.raises(InvalidConfigError, match=words):
             check_group_bounds(group_values(overrides, broker), broker)
+
+
+def test_the_session_of_a_group_must_outlast_the_heartbeats_that_the_broker_asks_for() -> None:
+    broker = BROKER_CONFIGS.defaults() | {
+        "group.consumer.heartbeat.interval.ms": 100,
+        "group.consumer.min.heartbeat.interval.ms": 100,
+        "group.consumer.min.session.timeout.ms": 50,
+    }
+    check_group_bounds(group_values({"consumer.session.timeout.ms": "101"}, broker), broker)
+    with pytest.raises(InvalidConfigError, match=r"must be above consumer\.heartbeat\.interval\.ms, but 100 <= 100"):
+        check_group_bounds(group_values({"consumer.session.timeout.ms": "100"}, broker), broker)
 
 
 @pytest.mark.parametrize(
