@@ -24,18 +24,27 @@ __all__ = [
     "BrokerRefusedError",
     "BufferFullError",
     "ClosedError",
+    "CommitFailedError",
     "ConfigError",
     "ConfigResource",
     "ConnectionLostError",
+    "Consumer",
+    "ConsumerRecord",
+    "CorruptRecordError",
     "DeliveryTimeoutError",
+    "DeserializationError",
     "FencedError",
     "InvalidTopicError",
     "KafkaError",
+    "LogTruncationError",
     "NewTopic",
     "NoBrokersError",
+    "NoOffsetError",
+    "OffsetAndMetadata",
     "OffsetOutOfRangeError",
     "PartialError",
     "PeerProtocolError",
+    "PollIntervalError",
     "Producer",
     "RebalanceError",
     "RecordTooLargeError",
@@ -47,6 +56,7 @@ __all__ = [
     "UnknownGroupError",
     "UnknownTopicError",
     "UnsupportedVersionError",
+    "WakeupError",
     "WrongStateError",
     "__version__",
 ]
@@ -57,6 +67,18 @@ if TYPE_CHECKING:
     from headrace.client.admin_access import Acl, AclFilter
     from headrace.client.admin_changes import Append, ConfigResource, Subtract
     from headrace.client.admin_topics import NewTopic
+    from headrace.client.commits import OffsetAndMetadata
+    from headrace.client.consumer import Consumer
+    from headrace.client.consumer_errors import (
+        CommitFailedError,
+        CorruptRecordError,
+        DeserializationError,
+        LogTruncationError,
+        NoOffsetError,
+        PollIntervalError,
+        WakeupError,
+    )
+    from headrace.client.consumer_record import ConsumerRecord
     from headrace.client.errors import (
         AuthenticationError,
         AuthorizationError,
@@ -114,16 +136,30 @@ _ERRORS: Final = (
     "WrongStateError",
 )
 
+_CONSUMER_ERRORS: Final = (
+    "CommitFailedError",
+    "CorruptRecordError",
+    "DeserializationError",
+    "LogTruncationError",
+    "NoOffsetError",
+    "PollIntervalError",
+    "WakeupError",
+)
+
 # Where each name lives; the module is imported when the name is first asked for.
 _LAZY: Final = {
     **{name: ("headrace.client.errors", name) for name in _ERRORS},
+    **{name: ("headrace.client.consumer_errors", name) for name in _CONSUMER_ERRORS},
     "Acl": ("headrace.client.admin_access", "Acl"),
     "AclFilter": ("headrace.client.admin_access", "AclFilter"),
     "Admin": ("headrace.client.admin", "Admin"),
     "Append": ("headrace.client.admin_changes", "Append"),
     "Broker": ("headrace.server.embedded", "EmbeddedBroker"),
     "ConfigResource": ("headrace.client.admin_changes", "ConfigResource"),
+    "Consumer": ("headrace.client.consumer", "Consumer"),
+    "ConsumerRecord": ("headrace.client.consumer_record", "ConsumerRecord"),
     "NewTopic": ("headrace.client.admin_topics", "NewTopic"),
+    "OffsetAndMetadata": ("headrace.client.commits", "OffsetAndMetadata"),
     "Producer": ("headrace.client.producer", "Producer"),
     "Subtract": ("headrace.client.admin_changes", "Subtract"),
     "TopicPartition": ("headrace.client.topic_partition", "TopicPartition"),

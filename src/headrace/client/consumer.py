@@ -1,0 +1,227 @@
+"""The consumer: records of topics, one by one or many at a time.
+
+    with headrace.Consumer("localhost:9092", group="billing", topics=["orders"]) as consumer:
+        for record in consumer:
+            print(record.offset, record.value)
+
+Members of a group share the partitions of its topics, and what was processed is committed: by itself every
+auto.commit.interval.ms, or by `commit()`. Records are fetched ahead, and heartbeats are sent, on the client's own
+thread, however long the program takes for a record.
+
+`headrace.aio.Consumer` is the same for asyncio.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import TracebackType
+from typing import Any, Self
+
+from headrace.client import background
+from headrace.client.commits import OffsetAndMetadata, OnCommit
+from headrace.client.consumer_core import EARLIEST, LATEST, consumer_settings, new_core
+from headrace.client.consumer_errors import WakeupError
+from headrace.client.consumer_record import ConsumerRecord
+from headrace.client.errors import ClosedError
+from headrace.client.fetch_leaders import FoundOffset
+from headrace.client.topic_partition import TopicPartition
+
+
+class Consumer:
+    """For plain programs, and for one thread at a time; only `wakeup` may come from another."""
+
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str] | None = None,
+        *,
+        group: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        **configs: Any,
+    ) -> None:
+        """`bootstrap` is host:port of some brokers; configs are Kafka's, by keyword or in a dict with dots.
+
+        `group` is short for group_id. Raises ConfigError.
+        """
+        self._core = new_core(consumer_settings(bootstrap, config, configs, group))
+        self._inbox = self._core.inbox
+        self._intake = self._core.intake
+        self._max_poll_records = self._core.settings.number("max.poll.records")
+
+    # Records
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Records for ever, until the consumer is closed or `wakeup` is called."""
+        return chain.from_iterable(self._portions())
+
+    def _portions(self) -> Iterator[Iterator[ConsumerRecord]]:
+        while True:
+            self._intake.progress.finish()
+            handed = None
+            while handed is None:
+                seen = self._inbox.changes
+                self._attend()
+                handed = self._intake.take_one_by_one(self._max_poll_records)
+                if handed is None:
+                    self._wait(seen, None)
+            assert handed.iterator is not None
+            yield handed.iterator
+
+    def poll(self, timeout: float = 0.0, max_records: int | None = None) -> list[ConsumerRecord]:
+        """Records as soon as there are some, at most max.poll.records; none if none come within `timeout` seconds.
+
+        Those of the poll before count as processed from now on. Raises KafkaError, WakeupError.
+        """
+        limit = self._max_poll_records if max_records is None else max_records
+        deadline = time.monotonic() + timeout
+        self._intake.progress.finish()
+        while True:
+            seen = self._inbox.changes
+            self._attend()
+            records = self._intake.take(limit)
+            if records or not self._wait(seen, deadline):
+                return records
+
+    def _attend(self) -> None:
+        """What comes before records: a wake-up, an error, a rebalance to hear of."""
+        if self._inbox.is_closed:
+            raise ClosedError("This consumer is closed.")
+        if self._inbox.take_wakeup():
+            raise WakeupError
+        if (error := self._inbox.take_error()) is not None:
+            raise error
+
+    def _wait(self, seen: int, deadline: float | None) -> bool:
+        """Until something has come since `seen`; False if the time is over."""
+        left = -1.0 if deadline is None else deadline - time.monotonic()
+        if deadline is not None and left <= 0:
+            return False
+        arrived = threading.Lock()
+        arrived.acquire()
+        if not self._inbox.when_ready(arrived.release, seen=seen):
+            return True
+        return arrived.acquire(timeout=left)
+
+    def wakeup(self) -> None:
+        """From any thread: let `poll`, or the iteration, raise WakeupError; the next one if none waits."""
+        self._inbox.wakeup()
+
+    # What is read
+
+    def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
+        """Read these partitions and no others; the group, if there is one, only keeps offsets."""
+        background.call(self._core.assign([TopicPartition(*each) for each in partitions]))
+
+    def unsubscribe(self) -> None:
+        """Read nothing."""
+        background.call(self._core.unsubscribe())
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions that are read here at the moment."""
+        return set(self._core.subscriptions.partitions)
+
+    def partitions(self, topic: str, timeout: float | None = None) -> list[TopicPartition]:
+        """The partitions of a topic."""
+        return background.call(self._core.partitions_of(topic, timeout))
+
+    # Places
+
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int | None = None) -> None:
+        """Go on at this offset."""
+        background.call(self._core.seek(TopicPartition(*partition), offset, leader_epoch))
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Of these partitions, or of all."""
+        background.call(self._core.seek_to(EARLIEST, partitions or None))
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Of these partitions, or of all."""
+        background.call(self._core.seek_to(LATEST, partitions or None))
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Return no records of these partitions until `resume`."""
+        background.call(self._core.pause(partitions))
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        background.call(self._core.resume(partitions))
+
+    def paused(self) -> set[TopicPartition]:
+        return {partition for partition, state in self._core.subscriptions.partitions.items() if state.is_paused}
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """The next offset that is handed out."""
+        return background.call(self._core.position(TopicPartition(*partition), timeout))
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed; None where it has nothing."""
+        return background.call(self._core.committed(partitions, timeout))
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """How many records the position is behind the end, as far as the last fetch knew; None before it."""
+        return self._core.lag(TopicPartition(*partition))
+
+    def beginning_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each log."""
+        return background.call(self._core.edge_offsets(EARLIEST, partitions, timeout))
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset that the next record of each log will get; under read_committed, of the first open transaction."""
+        return background.call(self._core.edge_offsets(LATEST, partitions, timeout))
+
+    def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, FoundOffset | None]:
+        """The first record at or after a time in milliseconds; None where there is none."""
+        return background.call(self._core.offsets_at(timestamps, timeout))
+
+    # Commits
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None, timeout: float | None = None
+    ) -> None:
+        """Commit these offsets, or the positions of all partitions, and wait for it. Raises KafkaError.
+
+        An offset is that of the next record to read: one more than that of the last one that was processed.
+        """
+        background.call(self._core.commit(_offsets(offsets), timeout))
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        on_done: OnCommit | None = None,
+    ) -> None:
+        """The same without waiting; `on_done(offsets, error)` is called on the client's thread.
+
+        It is tried again where that helps, and never overwrites a later commit.
+        """
+        background.call(self._core.start_commit(_offsets(offsets), on_done))
+
+    # The end
+
+    def close(self) -> None:
+        background.call(self._core.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _offsets(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None,
+) -> dict[TopicPartition, OffsetAndMetadata] | None:
+    if offsets is None:
+        return None
+    return {
+        TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else place
+        for partition, place in offsets.items()
+    }

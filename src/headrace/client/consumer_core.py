@@ -1,0 +1,268 @@
+"""What both consumers share: settings checked, the parts wired, and what the user can ask for. On the client's loop.
+
+    Fetcher ──► Inbox ──► Intake ──► the user           records, and how far the user is (Progress)
+    Positions: where to begin in each partition         Leaders: questions to partition leaders
+    Commits: offsets of the group                        Membership: which partitions are this consumer's
+
+The loop is that of the client's own thread, for the asyncio consumer, too. So a program that keeps its own loop busy
+does not lose its partitions, and fetches go on meanwhile.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from headrace.client import background
+from headrace.client.cluster import Cluster
+from headrace.client.commits import Commits, OffsetAndMetadata, Offsets, OnCommit
+from headrace.client.config import Settings, load_settings
+from headrace.client.consumer_configs import CONSUMER_CONFIGS
+from headrace.client.consumer_inbox import Inbox
+from headrace.client.consumer_intake import Intake
+from headrace.client.errors import ClosedError, KafkaError, error_for
+from headrace.client.fetch_leaders import NOT_FOUND, FoundOffset, Leaders
+from headrace.client.fetch_positions import Positions
+from headrace.client.fetcher import Fetcher
+from headrace.client.group_member import GroupMember
+from headrace.client.metadata import Metadata
+from headrace.client.subscriptions import EARLIEST, LATEST, NO_EPOCH, PartitionState, Place, Subscriptions
+from headrace.client.topic_partition import TopicPartition
+from headrace.protocol.error_codes import ErrorCode
+
+NO_GROUP: Final = GroupMember("")
+
+
+def consumer_settings(
+    bootstrap: str | Sequence[str] | None,
+    config: Mapping[str, Any] | None,
+    configs: Mapping[str, Any],
+    group: str | None,
+) -> Settings:
+    """`group` is short for group.id. Raises ConfigError."""
+    keywords = dict(configs)
+    if group is not None:
+        keywords["group_id"] = group
+    return load_settings(CONSUMER_CONFIGS, bootstrap, config, keywords)
+
+
+class ConsumerCore:
+    """Made on the loop's thread. `intake` and `inbox` are the user's side, all else is for the loop's thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.timeout = settings.seconds("default.api.timeout.ms")
+        self._loop = asyncio.get_running_loop()
+        self.cluster = Cluster(settings, allow_auto_create=settings.flag("allow.auto.create.topics"))
+        self.subscriptions = Subscriptions()
+        self.inbox = Inbox(on_room=self._on_room)
+        self.intake = Intake(settings, self.inbox)
+        self.leaders = Leaders(self.cluster)
+        self.commits = Commits(self.cluster, lambda: self.group_member, self._owns)
+        self.positions = Positions(
+            self.cluster,
+            self.subscriptions,
+            self.inbox,
+            self.leaders,
+            self.commits.committed if settings.optional_text("group.id") else None,
+            on_ready=self._wake_fetcher,
+        )
+        self.fetcher = Fetcher(
+            self.cluster,
+            self.subscriptions,
+            self.inbox,
+            on_out_of_range=self.positions.out_of_range,
+            on_new_leader=self.positions.wake,
+        )
+        self.is_closed = False
+        self.cluster.add_listener(self._metadata_came)
+
+    def _on_room(self) -> None:
+        """From the user's thread."""
+        self._loop.call_soon_threadsafe(self.fetcher.wake)
+
+    def _wake_fetcher(self) -> None:
+        self.fetcher.wake()
+        self.inbox.touch()
+
+    def _wake(self) -> None:
+        self.positions.wake()
+        self.fetcher.wake()
+
+    def _drop_stale(self) -> None:
+        self.inbox.drop_stale()
+        self.intake.progress.cut()
+
+    def _owns(self, partition: TopicPartition) -> bool:
+        return partition in self.subscriptions.partitions
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise ClosedError("This consumer is closed.")
+
+    @property
+    def group_member(self) -> GroupMember:
+        return GroupMember(self.settings.optional_text("group.id") or "")
+
+    def _metadata_came(self, metadata: Metadata) -> None:
+        for partition in self.subscriptions.partitions:
+            topic = metadata.topics.get(partition.topic)
+            if topic is not None and topic.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                self.inbox.fail(error_for(topic.error, f"Topic {topic.name!r} cannot be read: {topic.error.meaning}"))
+        self._wake()
+
+    # What is read
+
+    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        self._check_open()
+        self.subscriptions.assign(partitions)
+        self._partitions_changed()
+
+    async def unsubscribe(self) -> None:
+        self._check_open()
+        self.subscriptions.unsubscribe()
+        self._partitions_changed()
+
+    def _partitions_changed(self) -> None:
+        self._drop_stale()
+        self.cluster.track({partition.topic for partition in self.subscriptions.partitions})
+        self._wake()
+
+    # Places
+
+    async def seek(self, partition: TopicPartition, offset: int, leader_epoch: int | None = None) -> None:
+        self._check_open()
+        if offset < 0:
+            raise ValueError(f"offset {offset} is below zero; seek_to_end() goes to the end")
+        state = self.subscriptions.state(partition)
+        state.jump(Place(offset, NO_EPOCH if leader_epoch is None else leader_epoch))
+        self._drop_stale()
+        self._wake()
+
+    async def seek_to(self, timestamp: int, partitions: Iterable[TopicPartition] | None) -> None:
+        """EARLIEST or LATEST; of all partitions if they are left out."""
+        self._check_open()
+        for partition in list(self.subscriptions.partitions) if partitions is None else partitions:
+            self.subscriptions.state(partition).reset(timestamp)
+        self._drop_stale()
+        self._wake()
+
+    async def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            state = self.subscriptions.state(partition)
+            state.is_paused = True
+            leftover = self.intake.progress.leftover
+            if leftover is not None and leftover.state is state:
+                state.jump(leftover.position)  # what an iteration has of it comes again after `resume`
+                self._drop_stale()
+
+    async def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            self.subscriptions.state(partition).is_paused = False
+        self.inbox.touch()
+        self.fetcher.wake()
+
+    async def position(self, partition: TopicPartition, timeout: float | None) -> int:
+        self._check_open()
+        state = self.subscriptions.state(partition)
+        place = await self.positions.position(partition, self._limit(timeout))
+        seen = self.intake.progress.position(state) or place
+        return seen.offset
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout: float | None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        self._check_open()
+        return await self.commits.committed(partitions, self._limit(timeout))
+
+    async def offsets_at(
+        self, timestamps: Mapping[TopicPartition, int], timeout: float | None
+    ) -> dict[TopicPartition, FoundOffset | None]:
+        self._check_open()
+        for partition, timestamp in timestamps.items():
+            if timestamp < 0:
+                raise ValueError(f"the time of {partition} is {timestamp}, which is before 1970")
+        found = await self.leaders.offsets(timestamps, self._limit(timeout))
+        return {partition: None if each.offset == NOT_FOUND else each for partition, each in found.items()}
+
+    async def edge_offsets(
+        self, timestamp: int, partitions: Iterable[TopicPartition], timeout: float | None
+    ) -> dict[TopicPartition, int]:
+        """EARLIEST or LATEST."""
+        self._check_open()
+        found = await self.leaders.offsets(dict.fromkeys(partitions, timestamp), self._limit(timeout))
+        return {partition: each.offset for partition, each in found.items()}
+
+    async def partitions_of(self, topic: str, timeout: float | None) -> list[TopicPartition]:
+        self._check_open()
+        found = await self.cluster.topic(topic, timeout=self._limit(timeout))
+        return [TopicPartition(topic, number) for number in found.partitions]
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """Records between the position and the end, as the last fetch knew it; None before the first one."""
+        state = self.subscriptions.state(partition)
+        is_committed = self.settings.text("isolation.level") == "read_committed"
+        end = state.last_stable_offset if is_committed else state.high_watermark
+        position = self.intake.progress.position(state)
+        return None if end is None or position is None else max(0, end - position.offset)
+
+    def _limit(self, timeout: float | None) -> float:
+        return self.timeout if timeout is None else timeout
+
+    # Commits
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The position of each partition, as it is committed."""
+        return self._offsets(self.intake.progress.position)
+
+    def _offsets(self, place_of: Any) -> dict[TopicPartition, OffsetAndMetadata]:
+        offsets: dict[TopicPartition, OffsetAndMetadata] = {}
+        for partition, state in self.subscriptions.partitions.items():
+            place = place_of(state)
+            if place is not None:
+                offsets[partition] = OffsetAndMetadata(
+                    place.offset, None if place.leader_epoch < 0 else place.leader_epoch
+                )
+        return offsets
+
+    async def commit(self, offsets: Offsets | None, timeout: float | None) -> None:
+        self._check_open()
+        await self.commits.commit(self.consumed() if offsets is None else offsets, self._limit(timeout))
+
+    async def start_commit(self, offsets: Offsets | None, on_done: OnCommit | None) -> None:
+        """Without waiting; `on_done(offsets, error)` is called on the client's thread."""
+        self._check_open()
+        wanted = self.consumed() if offsets is None else offsets
+        future = self.commits.start(wanted, self.timeout)
+
+        def done(_: "asyncio.Future[None]") -> None:
+            error = future.exception()
+            if error is not None and not isinstance(error, KafkaError):
+                raise error
+            if on_done is not None:
+                on_done(wanted, error)
+
+        future.add_done_callback(done)
+
+    # The end
+
+    async def close(self) -> None:
+        if self.is_closed:
+            return
+        self.is_closed = True
+        await self.positions.close()
+        await self.fetcher.close()
+        await self.commits.close()
+        await self.cluster.close()
+        self.inbox.close()
+
+
+async def make_core(settings: Settings) -> ConsumerCore:
+    return ConsumerCore(settings)
+
+
+def new_core(settings: Settings) -> ConsumerCore:
+    """On the client's own thread. Raises ConfigError."""
+    return background.call(make_core(settings))
+
+
+__all__ = ["EARLIEST", "LATEST", "NO_GROUP", "ConsumerCore", "PartitionState", "consumer_settings", "new_core"]

@@ -1,0 +1,161 @@
+"""What the client's loop has for whoever consumes: fetched records, rebalances to hear of, errors.
+
+The loop puts in, one other thread takes out, and waits if there is nothing. Everything goes by whole fetches: no lock
+and no wake-up per record. The lock is held for a few instructions only.
+
+How the other side waits is its own affair: `when_ready` takes a function that is called once, on the loop's thread, as
+soon as there is something.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from headrace.client.consumer_record import ConsumerRecord
+from headrace.client.fetch_decode import OpenBatch
+from headrace.client.subscriptions import PartitionState, Place
+
+
+class Fetched:
+    """What one fetch brought of one partition."""
+
+    __slots__ = ("batches", "era", "next", "size_bytes", "state", "unread")
+
+    def __init__(self, state: PartitionState, batches: list[OpenBatch], next_place: Place, size_bytes: int) -> None:
+        self.state = state
+        self.era = state.era
+        self.batches = deque(batches)  # those that still hold records
+        self.unread: list[ConsumerRecord] = []  # taken from the batches, and not handed out
+        self.next = next_place  # the position behind all of it
+        self.size_bytes = size_bytes
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the partition is still assigned, and has not jumped since."""
+        return self.era == self.state.era
+
+
+class Notice(Protocol):
+    """Something that the user must hear of before more records."""
+
+
+class Inbox:
+    def __init__(self, *, on_room: Callable[[], None]) -> None:
+        """`on_room` is called, on any thread, when something was taken after `is_full` said that there is no room."""
+        self._lock = threading.Lock()
+        self._fetched: deque[Fetched] = deque()
+        self._notices: deque[Notice] = deque()
+        self._errors: deque[Exception] = deque()
+        self._bytes = 0
+        self._is_woken = False
+        self._is_room_wanted = False
+        self._on_room = on_room
+        self._on_ready: Callable[[], None] | None = None
+        self.is_closed = False
+        self.changes = 0  # counts what has ever come; whoever watches it sees whether something did
+
+    # The loop's side
+
+    def put(self, fetched: Fetched) -> None:
+        with self._lock:
+            self._fetched.append(fetched)
+            self._bytes += fetched.size_bytes
+            fetched.state.buffered_bytes += fetched.size_bytes
+        self._tell()
+
+    def notify(self, notice: Notice) -> None:
+        with self._lock:
+            self._notices.append(notice)
+        self._tell()
+
+    def fail(self, error: Exception) -> None:
+        """Raise it at the next poll; once, however often it comes until then."""
+        with self._lock:
+            if all(str(error) != str(known) for known in self._errors):
+                self._errors.append(error)
+        self._tell()
+
+    def is_full(self, states: Iterable[PartitionState], *, partition_bytes: int, all_bytes: int) -> bool:
+        """Whether one of the partitions, or all together, have enough. If so, `on_room` tells when to look again."""
+        with self._lock:
+            is_full = self._bytes >= all_bytes or any(state.buffered_bytes >= partition_bytes for state in states)
+            self._is_room_wanted = self._is_room_wanted or is_full
+            return is_full
+
+    def drop_stale(self) -> None:
+        """Forget what was fetched for partitions that were revoked, or have jumped."""
+        with self._lock:
+            kept = deque(fetched for fetched in self._fetched if fetched.is_current)
+            for fetched in self._fetched:
+                if not fetched.is_current:
+                    self._count_out(fetched)
+            self._fetched = kept
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._tell()
+
+    def touch(self) -> None:
+        """Something else has changed: whoever waits looks again."""
+        self._tell()
+
+    def _tell(self) -> None:
+        with self._lock:
+            self.changes += 1
+            on_ready, self._on_ready = self._on_ready, None
+        if on_ready is not None:
+            on_ready()
+
+    # The consumer's side
+
+    def wakeup(self) -> None:
+        """From any thread: whoever waits, or waits next, is interrupted."""
+        self._is_woken = True
+        self._tell()
+
+    def take_wakeup(self) -> bool:
+        was_woken, self._is_woken = self._is_woken, False
+        return was_woken
+
+    def take_error(self) -> Exception | None:
+        return self._errors.popleft() if self._errors else None
+
+    def take_notice(self) -> Notice | None:
+        return self._notices.popleft() if self._notices else None
+
+    def take(self) -> Fetched | None:
+        """The oldest fetch of a partition that is not paused."""
+        if not self._fetched:
+            return None
+        with self._lock:
+            for place, fetched in enumerate(self._fetched):
+                if not fetched.state.is_paused or not fetched.is_current:
+                    del self._fetched[place]
+                    self._count_out(fetched)
+                    break
+            else:
+                return None
+            was_wanted, self._is_room_wanted = self._is_room_wanted, False
+        if was_wanted:
+            self._on_room()
+        return fetched
+
+    def put_back(self, fetched: Fetched) -> None:
+        """It was taken, and is paused before all of it was read."""
+        with self._lock:
+            self._fetched.appendleft(fetched)
+            self._bytes += fetched.size_bytes
+            fetched.state.buffered_bytes += fetched.size_bytes
+
+    def when_ready(self, on_ready: Callable[[], None], *, seen: int) -> bool:
+        """Call it, on the loop's thread, when something comes; False if something came since `changes` was `seen`."""
+        with self._lock:
+            if self.changes != seen:
+                return False
+            self._on_ready = on_ready
+            return True
+
+    def _count_out(self, fetched: Fetched) -> None:
+        self._bytes -= fetched.size_bytes
+        fetched.state.buffered_bytes -= fetched.size_bytes
