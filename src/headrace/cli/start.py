@@ -93,7 +93,10 @@ async def _serve(settings: "Settings", path: str) -> None:
     left: asyncio.Future[None] = loop.create_future()
     broker.stop().then(left.set_result)
     await left
-    broker.close()
+    try:
+        broker.close()
+    except LogError as error:
+        raise click.ClickException(f"the stop was not clean, and the next start takes longer: {error}") from None
 
 
 def _say_ready(broker: "Broker", path: str) -> None:

@@ -19,6 +19,7 @@ from headrace.log.cleaner_filter import BatchFilter, LastWord
 from headrace.log.cleaner_keys import NewestOffsets
 from headrace.log.cleaner_transactions import DecidedTransactions
 from headrace.log.config import LogConfig
+from headrace.log.errors import is_passing
 from headrace.log.fs import FileSystem, sync_file
 from headrace.log.index import MAX_RELATIVE_OFFSET, TIME_ENTRY_SIZE
 from headrace.log.names import CLEANED, SEGMENT_SUFFIXES, SWAP, parse_file_name
@@ -65,7 +66,8 @@ class CleaningOutcome(NamedTuple):
     end_offset: int  # everything below has been looked at; the next round begins there
     bytes_moved: int  # read and written
     failure: str | None = None  # why nothing was cleaned: the data or the disk is damaged
-    abandoned: bool = False  # nothing was cleaned, since a segment went away meanwhile
+    abandoned: bool = False  # nothing was cleaned, since a segment went away meanwhile, or for lack of room
+    no_room: str | None = None  # what there was no room for
 
 
 class Throttle:
@@ -121,6 +123,9 @@ class CleaningPlan:
             return CleaningOutcome((), self.first_dirty_offset, throttle.total_bytes, abandoned=True)
         except (OSError, CorruptBatchError) as error:
             self.discard()
+            if is_passing(error):
+                nothing = CleaningOutcome((), self.first_dirty_offset, throttle.total_bytes, abandoned=True)
+                return nothing._replace(no_room=str(error))
             return CleaningOutcome((), self.first_dirty_offset, throttle.total_bytes, failure=str(error))
         return CleaningOutcome(groups, newest.end_offset, throttle.total_bytes)
 

@@ -10,7 +10,8 @@ puts it back after all of them are closed: whoever finds the file may believe ev
 After a clean stop logs are opened when somebody first asks for them, so ten thousand partitions cost a listing, not
 ten thousand recoveries. A log that nobody asked for is as clean at the end as it was at the beginning. After an
 unclean stop all logs are opened at once, since each has to be recovered before the directory may be called clean
-again. A log that cannot be opened (`broken`) does not keep the others from being served.
+again. A log that cannot be opened (`broken`) does not keep the others from being served; one that could not be for
+lack of room is tried again when somebody asks for it.
 
 Open files are bounded (`open_files`), whatever the number of partitions. The checkpoints are allowed to be old: an
 old recovery point costs a longer recovery, an old log start brings deleted records back for a while. They must not be
@@ -48,7 +49,7 @@ from headrace.log.cleaner_run import CleanerLimits
 from headrace.log.config import LogConfig
 from headrace.log.directory_chores import CheckpointFiles, RemoveDirectory, WriteCheckpoints
 from headrace.log.directory_names import DirectoryState, deleted_name, directory_name, parse_directory_name
-from headrace.log.errors import CorruptCheckpointError, LogError, StorageError
+from headrace.log.errors import CorruptCheckpointError, LogError, StorageError, is_passing
 from headrace.log.fs import FileSystem
 from headrace.log.log import Log
 from headrace.log.meta_properties import FILE_NAME as META_PROPERTIES
@@ -194,8 +195,12 @@ class LogDirectory:
         try:
             log = self._logs[partition] = self._open_log(partition, now_ms)
         except (OSError, LogError, CorruptBatchError) as error:
-            self.broken[partition] = f"{directory_name(partition)} cannot be opened: {error}"
-            raise StorageError(self.broken[partition]) from error
+            reason = f"{directory_name(partition)} cannot be opened: {error}"
+            if is_passing(error):
+                self._unopened[partition] = None
+            else:
+                self.broken[partition] = reason
+            raise StorageError(reason) from error
         return log
 
     def _open_log(self, partition: TopicPartition, now_ms: int) -> Log:

@@ -5,6 +5,21 @@ The disk caused it (`StorageError`): the caller answers KAFKA_STORAGE_ERROR, and
 A file is damaged (`CorruptFileError` and below): whoever opened it rebuilds it from the log and goes on.
 """
 
+import errno
+from typing import Final
+
+# They pass by themselves, or by what an operator does meanwhile: room on the disk, or descriptors for files.
+_PASSING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
+
+
+def is_passing(error: BaseException | None) -> bool:
+    """Is it, or was it caused by, a lack of room? Then the same may succeed later; no file is damaged."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _PASSING:
+            return True
+        error = error.__cause__
+    return False
+
 
 class LogError(Exception):
     """Anything below."""

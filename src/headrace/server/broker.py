@@ -319,7 +319,11 @@ class Broker:
         self._listeners.close()
         self._worker.close()
         self._flushes.close()
-        self._metadata_log.log.close()
+        try:
+            self._metadata_log.log.close()
+        except StorageError:
+            self.logs.abandon()  # the stop is not clean, so the next start recovers them all
+            raise
         self.logs.close(broker_epoch=self._broker_epoch)
 
     def kill(self) -> None:

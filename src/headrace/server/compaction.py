@@ -38,6 +38,7 @@ class Compaction:
         self._backoff_ms = backoff_ms
         self._timer: Timer | None = None
         self._is_stopped = False
+        self._is_short_of_room = False
 
     def start(self) -> None:
         self._timer = self._clock.call_later(self._backoff_ms, self._next)
@@ -83,10 +84,19 @@ class Compaction:
             self._cleaner.forget(plan.partition)
         else:
             swap = self._cleaner.begin_swap(partition.log, plan, outcome)
-        if swap is None:
+        if outcome.no_room is not None:
+            self._has_no_room(partition, outcome.no_room)
+        elif swap is None:
             self._next()
         else:
             self.go_on(_Step(self, partition, plan, outcome, swap))
+
+    def _has_no_room(self, partition: Partition, reason: str) -> None:
+        """It rests before it tries again: what it writes in vain would be missing for others. It says so once."""
+        if not self._is_short_of_room:
+            _LOG.error("%r cannot be compacted: %s. It is tried again and again; make room.", partition, reason)
+        self._is_short_of_room = True
+        self.start()
 
     def go_on(self, step: "_Step", sync_error: OSError | None = None) -> None:
         """The next step of a swap; its sync calls this again."""
@@ -101,6 +111,7 @@ class Compaction:
                     return
         except StorageError as error:
             _LOG.error("%r: %s", step.partition, error)
+        self._is_short_of_room = False
         self._cleaner.end_swap(step.plan, step.outcome, step.swap)
         self._next()
 

@@ -9,7 +9,8 @@ thousand partitions must not delay the start. Until then the partition sleeps. N
 says what its role is, and the newest image holds when it wakes. Of many new partitions most sleep, too: making files
 takes a part of a millisecond for each, in which the loop serves nobody.
 
-A log that cannot be opened does not stop the others: its partition is offline, and clients hear KAFKA_STORAGE_ERROR.
+A log that cannot be opened does not stop the others: its partition is offline, and clients hear KAFKA_STORAGE_ERROR. If
+it was for lack of room, whoever asks for it later tries again, at most once a second.
 """
 
 import logging
@@ -21,7 +22,7 @@ from headrace.cluster.image import CLUSTER_DEFAULT, EMPTY_IMAGE, ConfigKind, Con
 from headrace.cluster.image import Partition as PartitionState
 from headrace.log.checkpoints import TopicPartition
 from headrace.log.directory import LogDirectory
-from headrace.log.errors import StorageError
+from headrace.log.errors import StorageError, is_passing
 from headrace.log.log import Log
 from headrace.protocol.error_codes import ErrorCode
 from headrace.server.clock import Clock
@@ -32,6 +33,8 @@ from headrace.server.partition import Partition
 from headrace.server.write_trouble import WriteTrouble
 
 _LOG: Final = logging.getLogger(__name__)
+_RETRY_MS: Final = 1000  # between attempts to open a log for which there was no room
+_NEVER: Final = 1 << 62
 
 CREATES_AT_ONCE: Final = 10  # new logs of one change of the image; the others are made when they wake
 
@@ -77,7 +80,7 @@ class Partitions:
         self._defaults = TopicDefaults(EMPTY_IMAGE, node_id, self._static)
         self._by_place: dict[tuple[bytes, int], Partition] = {}
         self._led: dict[tuple[str | bytes, int], Partition] = {}  # by name and by id
-        self._offline: set[tuple[bytes, int]] = set()
+        self._offline: dict[tuple[bytes, int], int] = {}  # and when to try again
         self._sleeping: dict[tuple[bytes, int], None] = {}
         self._creates_left = 0  # within one `apply`
 
@@ -130,9 +133,19 @@ class Partitions:
         place = (found.topic_id, index)
         if place in self._sleeping and found.partitions[index].leader == self.node_id:
             self._wake(found, index)
-        if place in self._offline:
+        if place in self._offline and not self._retry(found, index):
             return ErrorCode.KAFKA_STORAGE_ERROR
         return self._led.get(place, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _retry(self, topic: Topic, index: int) -> bool:
+        """Is it open now? Only what had no room is tried again."""
+        place = (topic.topic_id, index)
+        if self.clock.now_ms() < self._offline[place]:
+            return False
+        if not self._open(topic, index, self._settings_of(self._image, topic)):
+            return False
+        self._set_role(self._by_place[place], topic.partitions[index])
+        return True
 
     # Following the image
 
@@ -212,10 +225,12 @@ class Partitions:
         try:
             log = self._log_of(TopicPartition(topic.name, index), topic.topic_id)
         except (*LOG_ERRORS, OSError) as error:
-            self._offline.add(place)
-            _LOG.error("[%s-%d] is offline: %s", topic.name, index, error)
+            if place not in self._offline:
+                _LOG.error("[%s-%d] is offline: %s", topic.name, index, error)
+            self._offline[place] = self.clock.now_ms() + _RETRY_MS if is_passing(error) else _NEVER
             return False
-        self._offline.discard(place)
+        if self._offline.pop(place, None) is not None:
+            _LOG.info("[%s-%d] is not offline any more", topic.name, index)
         partition = Partition(topic.name, topic.topic_id, index, log, self._flushes, self._trouble)
         self._by_place[place] = partition
         partition.configure(settings)
@@ -252,7 +267,7 @@ class Partitions:
         for index in indexes:
             place = (topic.topic_id, index)
             is_here = place in self._by_place or place in self._sleeping or place in self._offline
-            self._offline.discard(place)
+            self._offline.pop(place, None)
             self._sleeping.pop(place, None)
             if is_here:
                 self._delete(TopicPartition(topic.name, index))

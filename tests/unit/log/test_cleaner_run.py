@@ -172,10 +172,23 @@ def test_a_disk_that_fails_is_an_outcome_with_a_reason(operation: str) -> None:
     fs = memory_fs()
     segment = a_segment(fs, 0, [batch(0, (b"a", b"1"))], COMPACT)
     segment.close()
-    fs.faults.append(Fault(operation, error=errno.ENOSPC))
+    fs.faults.append(Fault(operation, error=errno.EIO))
     outcome = run(plan(fs, segment, end_offset=1))
     assert outcome.failure is not None
-    assert "No space left" in outcome.failure
+    assert "Input/output error" in outcome.failure
+    assert names(fs, CLEANED) == []
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_a_full_disk_is_no_failure_and_leaves_nothing_behind(suffix: str) -> None:
+    fs = memory_fs()
+    segment = a_segment(fs, 0, [batch(0, (b"a", b"1"))], COMPACT)
+    segment.close()
+    fs.faults.append(Fault("open", errno.ENOSPC, suffix + CLEANED))
+    outcome = run(plan(fs, segment, end_offset=1))
+    assert (outcome.failure, outcome.abandoned) == (None, True)
+    assert outcome.no_room is not None
+    assert "No space left" in outcome.no_room
     assert names(fs, CLEANED) == []
 
 

@@ -140,6 +140,22 @@ def test_a_log_that_cannot_be_opened_stops_no_other(
     assert "[t-0] is offline" in caplog.text
 
 
+@pytest.mark.parametrize("path_end", ["t-0/partition.metadata", "t-0/00000000000000000000.log"])
+def test_a_log_that_had_no_room_is_made_when_somebody_asks_and_there_is_some(
+    node: OneNode, fs: MemoryFileSystem, caplog: pytest.LogCaptureFixture, path_end: str
+) -> None:
+    fs.faults.append(Fault("open", errno.ENOSPC, path_end, times=2))
+    node.create_topic("t")
+    leader = node.partitions.leader
+    for seconds in (0, 0, 1, 0):  # the second attempt fails, too
+        node.clock.move(seconds * 1000)
+        assert leader("t", 0) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert fs.faults[0].times == 0
+    node.clock.move(1000)
+    assert append(node) == 0
+    assert caplog.text.count("is offline") == 1
+
+
 def test_of_many_new_partitions_most_are_made_when_somebody_asks_for_them(node: OneNode, fs: MemoryFileSystem) -> None:
     node.create_topic("t", partitions=CREATES_AT_ONCE + 3)
     assert len(fs.list_dir("/data")) == len(node.logs) == len(node.partitions) == CREATES_AT_ONCE
