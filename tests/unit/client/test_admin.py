@@ -12,8 +12,6 @@ import headrace.aio
 from headrace.client.admin import Admin, AsyncAdmin
 from headrace.client.admin_changes import Append, ConfigResource, Subtract
 from headrace.client.admin_topics import CreatedTopic, NewTopic
-from headrace.client.cluster import Cluster
-from headrace.client.config import load_settings
 from headrace.client.errors import (
     BrokerRefusedError,
     ClosedError,
@@ -23,11 +21,8 @@ from headrace.client.errors import (
     TopicExistsError,
     UnknownTopicError,
 )
-from headrace.client.producer_configs import PRODUCER_CONFIGS
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from headrace.protocol.records import NewRecord, build_batch
 from tests.support.both_brokers import eventually, unique
 
 
@@ -46,22 +41,9 @@ def create(admin: Admin, name: str, partitions: int = 1, **options: Any) -> Crea
 
 def write(bootstrap: str, topic: str, partition: int, *timestamps: int) -> None:
     """A record for each time, as a batch of its own."""
-
-    async def story() -> None:
-        cluster = Cluster(load_settings(PRODUCER_CONFIGS, bootstrap))
-        await cluster.topic(topic, timeout=30)
-        leader = cluster.metadata.leader(topic, partition)
-        assert leader is not None
+    with headrace.Producer(bootstrap) as producer:
         for timestamp in timestamps:
-            batch = build_batch([NewRecord(timestamp, b"key", b"value")])
-            rows = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(partition, batch)])]
-            response: ProduceResponse = await cluster.send(
-                leader, ProduceRequest(None, -1, 10_000, rows), max_version=12
-            )
-            assert response.responses[0].partition_responses[0].error_code == 0
-        await cluster.close()
-
-    asyncio.run(story())
+            producer.send(topic, b"value", partition=partition, timestamp=timestamp).result(30)
 
 
 # Topics
