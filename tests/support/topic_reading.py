@@ -1,10 +1,17 @@
 """What stands in a topic, read over the wire with nothing but the codecs."""
 
+import time
+from typing import Final
+
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.records import Record, iter_batches, read_records
 from tests.support.wire_client import WireClient
+
+
+PATIENCE_SECONDS: Final = 10.0
+_NOT_YET: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def read_topic(address: str, topic: str, *, committed: bool = False) -> list[Record]:
@@ -28,8 +35,7 @@ def _read(client: WireClient, topic: str, partition: int, *, committed: bool) ->
             isolation_level=int(committed),
             topics=[FetchTopic(topic, partitions=[place])],
         )
-        row = client.ask("Fetch", 12, request).responses[0].partitions[0]
-        assert row.error_code == 0, ErrorCode(row.error_code)
+        row = _row(client, request)
         data = bytes(row.records or b"")
         if not data:
             return found
@@ -41,3 +47,14 @@ def _read(client: WireClient, topic: str, partition: int, *, committed: bool) ->
             elif not header.is_control and not is_aborted:
                 found += read_records(data, position)
             offset = header.next_offset
+
+
+def _row(client: WireClient, request: FetchRequest) -> PartitionData:
+    """Apache Kafka tells of a new topic before all of its partitions are led: then it is asked again."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        row: PartitionData = client.ask("Fetch", 12, request).responses[0].partitions[0]
+        if row.error_code not in _NOT_YET or time.monotonic() > deadline:
+            assert row.error_code == 0, ErrorCode(row.error_code)
+            return row
+        time.sleep(0.02)
