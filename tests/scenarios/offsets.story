@@ -257,7 +257,7 @@ admin commits "" t-0=5
 admin fetches "" t-0
     -> t-0=5
 
-# an offset of an older topic with the same name is none for those who ask by id, and does not go with the newer one
+# an offset of an older topic with the same name is none for those who ask by id
 topic t 1
 admin commits g t-0=5
     writes OffsetCommit v4 g t 0: 5 at +0 ms

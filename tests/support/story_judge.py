@@ -16,6 +16,7 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.internal_records import CoordinatorRecord, decode_coordinator_record
 from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.messages.delete_groups import DeleteGroupsRequest
+from headrace.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from headrace.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
 from headrace.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from headrace.protocol.messages.end_txn import EndTxnRequest
@@ -220,6 +221,13 @@ class JudgedDriver(GroupDriver):
         super().make_topic(name, partitions, number)
         self.names.pair(self.image.topic_ids[name], self.kafka.make_topic(self.names.lengthen(name), partitions))
 
+    def delete_topic(self, name: str) -> None:
+        super().delete_topic(name)
+        request = DeleteTopicsRequest([DeleteTopicState(self.names.lengthen(name))], timeout_ms=30_000)
+        (deleted,) = self.kafka.ask("DeleteTopics", 6, request).responses
+        assert not deleted.error_code, deleted
+        eventually(lambda: not self._differences())  # the coordinator hears of it by and by
+
     # Requests
 
     def forward(self, ticket: Ticket, api: str, version: int, request: Any, client_id: str) -> None:
@@ -295,6 +303,11 @@ class JudgedDriver(GroupDriver):
     # The end
 
     def compare_records(self) -> None:
+        differences = self._differences()
+        assert not differences, differences
+
+    def _differences(self) -> list[Any]:
+        """Group, Kafka's records and ours, where they are not the same."""
         written = [each for each in self.log if isinstance(each, Written)]
         ours = [decode_coordinator_record(GROUP_RECORDS, each.key, each.value) for each in written]
         groups = {record.key[0] for record in ours}  # one story tells of a group without a name, too
@@ -304,8 +317,11 @@ class JudgedDriver(GroupDriver):
             for record in self.kafka.records()
             if is_told(record.key[0]) or record.key[0] in groups
         ]
-        for group_id in {record.key[0] for record in (*ours, *theirs)}:
-            assert _of_group(theirs, group_id) == _of_group(ours, group_id), f"records of {group_id}"
+        both = [
+            (group_id, _of_group(theirs, group_id), _of_group(ours, group_id))
+            for group_id in {record.key[0] for record in (*ours, *theirs)}
+        ]
+        return [each for each in both if each[1] != each[2]]
 
     def _to_ours(self, record: CoordinatorRecord) -> CoordinatorRecord:
         value = None if record.value is None else self.names.to_ours(record.value)
