@@ -57,9 +57,12 @@ class DiskBroker:
     # What a client does
 
     def create_topic(self, name: str, partitions: int = 1, **configs: str) -> ErrorCode:
-        rows = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
-        request = CreateTopicsRequest([CreatableTopic(name, partitions, 1, [], rows)])
+        request = self.creation_of(name, partitions, **configs)
         return ErrorCode(self.client.ask("CreateTopics", 5, request).topics[0].error_code)
+
+    def creation_of(self, name: str, partitions: int = 1, **configs: str) -> CreateTopicsRequest:
+        rows = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
+        return CreateTopicsRequest([CreatableTopic(name, partitions, 1, [], rows)])
 
     def produce(
         self, topic: str, value: bytes, *, index: int = 0, timestamp: int = NOW_MS, **details: Any

@@ -46,6 +46,11 @@ class BrokerThread:
         """Wait until clients can connect. Raises StartError, LogError, OSError."""
         return self.started.result(START_SECONDS)
 
+    @property
+    def failure(self) -> Exception | None:
+        """Why the broker cannot go on; None while it can."""
+        return self._failure.result() if self._failure.done() else None
+
     def call(self, ask: Callable[[Broker], Later[T]]) -> T:
         """What the broker answers, when it does."""
 

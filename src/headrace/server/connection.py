@@ -18,6 +18,8 @@ call costs more than copying a few kilobytes. A slice holds its file open until 
 """
 
 import asyncio
+import errno
+import logging
 import os
 import socket
 from collections import deque
@@ -29,6 +31,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import FrameError, Frames, FrameSplitter, ReceiveBuffer
 from headrace.protocol.types import Part
 from headrace.server.later import Later
+from headrace.server.seldom import Seldom
 
 Reply: TypeAlias = list[Part]
 # Serve one request in buffer[start:end]; None is for requests that want no reply. Raises ProtocolError to close.
@@ -40,6 +43,7 @@ MAX_UNSENT_BYTES: Final = 1024 * 1024  # ready replies beyond it wait for the cl
 # of a partition by default, which is 1 MB, and for the reply around it.
 MAX_SEND_BYTES: Final = (1024 + 128) * 1024
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
+_unreadable: Final = Seldom(logging.getLogger(__name__))
 
 
 class Connection:
@@ -134,6 +138,9 @@ class Connection:
             except ProtocolError as error:
                 self.close(str(error))
                 return
+            except BaseException:
+                self.close("the broker has a bug")  # the client must not wait for an answer that never comes
+                raise
             if self.close_reason is not None:  # by what was served
                 return
             if reply is None:
@@ -144,6 +151,8 @@ class Connection:
             else:
                 are_small = False
                 self._enqueue(reply)
+                if self.is_closed:  # a part of the reply could not be read
+                    return
         if are_small and unsent:
             self._send_at_once()
         else:
@@ -208,9 +217,18 @@ class Connection:
             if not size:
                 continue
             if size < SENDFILE_FROM_BYTES and type(part) is LogSlice:
-                part = part.read()
+                try:
+                    part = part.read()
+                except OSError as error:
+                    self._cannot_read(error)
+                    return
             self._unsent.append(part)
             self._unsent_bytes += size
+
+    def _cannot_read(self, error: OSError) -> None:
+        """What was promised cannot be sent: there is no other way to tell, since the answer has begun."""
+        _unreadable.error(f"records cannot be read, and the connection that wanted them is closed: {error}")
+        self.close(f"reading failed: {error}")
 
     # Sending
 
@@ -241,6 +259,8 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
+            if error.errno == errno.EIO:  # a socket does not say that: it is the disk, by `sendfile`
+                self._cannot_read(error)
             self.close(f"sending failed: {error}")
             return
         wanted = bool(self._unsent)

@@ -188,6 +188,51 @@ def test_a_peer_that_breaks_the_protocol_loses_its_connection() -> None:
     run(story)
 
 
+def test_a_bug_closes_the_connection_and_is_told() -> None:
+    def serve(*_: object) -> Reply:
+        raise ValueError("nobody thought of this")
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        told: list[object] = []
+        loop.set_exception_handler(lambda _, context: told.append(context["exception"]))
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"x") * 2)
+        assert await pair.receive(1) == b""
+        assert [type(each) for each in told] == [ValueError]
+        pair.end()
+
+    run(story)
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_records_that_cannot_be_read_close_the_connection_that_wanted_them(
+    tmp_path: Path, size: int, is_later: bool
+) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"shorter")
+    file = RealFileSystem().open(str(path))
+    laters: list[Later[Reply]] = []
+
+    def serve(*_: object) -> Reply | Later[Reply]:
+        reply = [b"<", LogSlice(file, 0, size), b">"]
+        if not is_later:
+            return reply
+        laters.append(Later())
+        return laters[-1]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve)
+        await pair.send(framed(b"x") * 2)
+        if is_later:
+            await pair.until(lambda: len(laters) == 2)
+            laters[0].resolve([b"<", LogSlice(file, 0, size), b">"])  # whoever does it is not hurt
+        await pair.until(lambda: pair.connection.is_closed)
+        pair.end()
+
+    run(story)
+
+
 def test_a_frame_above_the_limit_closes_before_its_body_arrives() -> None:
     async def story(loop: asyncio.AbstractEventLoop) -> None:
         pair = Pair(loop, echo)
