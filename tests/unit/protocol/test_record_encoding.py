@@ -22,9 +22,11 @@ def test_is_what_the_protocol_would_write(rows: list[Row]) -> None:
 @given(ROWS, st.sampled_from(list(Codec)), st.booleans())
 def test_a_batch_is_what_the_protocol_would_write(rows: list[Row], codec: Codec, transactional: bool) -> None:
     records = [NewRecord(timestamp, key, value, tuple(headers or ())) for key, value, timestamp, headers in rows]
-    named = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 5}
-    expected = build_batch(records, codec=codec, transactional=transactional, **named)
-    assert seal_rows(rows, codec=codec, transactional=transactional, **named) == expected
+    expected = build_batch(
+        records, codec=codec, transactional=transactional, producer_id=7, producer_epoch=3, base_sequence=5
+    )
+    batch = seal_rows(rows, codec=codec, transactional=transactional, producer_id=7, producer_epoch=3, base_sequence=5)
+    assert batch == expected
 
 
 def test_offsets_beyond_the_table_are_right() -> None:
