@@ -31,8 +31,9 @@ from headrace.protocol.messages.sync_group import SyncGroupResponse
 
 MEMBER_ID_REQUIRED_SINCE: Final = 4
 SKIP_ASSIGNMENT_SINCE: Final = 9
-# What fits into the group's record, also as a part of a member id; newer versions of the request could carry more.
-MAX_NAME_BYTES: Final = 32_000
+MAX_NAME_BYTES: Final = 32_000  # what fits into the group's record, also as a part of a member id
+# Ids that were given out and not yet used: ten times the members of a very large group, each for a session time-out.
+MAX_PENDING_JOINS: Final = 10_000
 
 _UNKNOWN_MEMBER: Final = ""
 
@@ -129,6 +130,8 @@ def _join_unknown(
     member_id = f"{client.client_id if instance_id is None else instance_id}-{state.new_id()}"
     if instance_id is not None and instance_id in group.static_members:
         _return_static(state, group, request, member_id, join, draft, now_ms)
+    elif instance_id is None and len(group.pending_joins) >= MAX_PENDING_JOINS:
+        refuse_join(draft, join, ErrorCode.GROUP_MAX_SIZE_REACHED)
     elif instance_id is None and join.version >= MEMBER_ID_REQUIRED_SINCE:
         group.pending_joins[member_id] = None
         state.deadlines.set(session_key(group, member_id), now_ms + request.session_timeout_ms)

@@ -1,9 +1,11 @@
 """A step in the making: one decision may write records and answer several who wait."""
 
-from typing import Any
+from typing import Any, Final
 
 from headrace.coordinator.result import Answer, Step, Ticket
 from headrace.protocol.internal_records import CoordinatorRecord
+
+MAX_NOTICE_CHARACTERS: Final = 1_000  # names and reasons come from clients, and may be long
 
 
 class Draft:
@@ -23,6 +25,11 @@ class Draft:
         self._answers.append(Answer(ticket, response))
 
     def notice(self, text: str) -> None:
+        """One line for the broker's log, whatever clients call themselves."""
+        if len(text) > MAX_NOTICE_CHARACTERS:
+            text = text[:MAX_NOTICE_CHARACTERS] + "..."
+        if not text.isprintable():
+            text = "".join(each if each.isprintable() else "?" for each in text)
         self._notices.append(text)
 
     def step(self) -> Step:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from headrace.coordinator.classic_group import ClassicGroup, ClassicState
-from headrace.coordinator.classic_join import MAX_NAME_BYTES
+from headrace.coordinator.classic_join import MAX_NAME_BYTES, MAX_PENDING_JOINS
+from headrace.coordinator.draft import MAX_NOTICE_CHARACTERS
 from headrace.coordinator.group_records import offset_commit
 from headrace.coordinator.result import Client
 from headrace.protocol.apis import GROUP_RECORDS
@@ -126,6 +127,25 @@ def test_a_static_member_that_returns_with_more_than_fits_starts_a_rebalance() -
     back = join(driver, request(group_instance_id="i1", metadata=bytes(200_000)), version=STATIC)
     assert back.generation_id == 2
     assert the_group(driver).state is ClassicState.COMPLETING
+
+
+def test_ids_are_not_given_out_without_end() -> None:
+    driver = GroupDriver()
+    codes = [join(driver, request(), version=9).error_code for _ in range(MAX_PENDING_JOINS + 1)]
+    assert set(codes[:-1]) == {ErrorCode.MEMBER_ID_REQUIRED}
+    assert codes[-1] == ErrorCode.GROUP_MAX_SIZE_REACHED
+    driver.move(10_000)
+    assert not the_group(driver).pending_joins
+    assert join(driver, request(), version=9).error_code == ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_what_clients_say_is_one_line_in_the_log() -> None:
+    driver = GroupDriver()
+    join(driver, request(reason="a\nb"), Client("x\r\n[group other]", "/127.0.0.1"))
+    assert "it says: a?b" in driver.notices[0]
+    assert all(notice.isprintable() for notice in driver.notices)
+    join(driver, request(group_id="h", reason="r" * 30_000))
+    assert max(map(len, driver.notices)) == MAX_NOTICE_CHARACTERS + 3
 
 
 def test_static_members_that_allow_no_time_and_never_come_do_not_keep_the_coordinator_busy() -> None:
