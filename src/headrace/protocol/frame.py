@@ -67,16 +67,38 @@ def split(buffer: bytes | bytearray, start: int, end: int, *, max_frame_bytes: i
 
 
 class ReceiveBuffer:
-    """The memory that the connections of one loop receive into, one after the other."""
+    """The memory that the connections of one loop receive into, one after the other.
 
-    __slots__ = ("buffer", "view")
+    Up to `spares` buffers of large frames are used again: a new one of 1 MB costs about as much as receiving into it.
+    Without any, whoever handles a large frame may keep it; with them it is valid no longer than a small one.
+    """
 
-    def __init__(self, size_bytes: int = SHARED_BYTES) -> None:
+    __slots__ = ("_max_spares", "_spares", "buffer", "view")
+
+    def __init__(self, size_bytes: int = SHARED_BYTES, *, spares: int = 0) -> None:
         # The largest partial frame that goes back to the front must leave as much room behind it.
         least = 2 * (SIZE_BYTES + IN_PLACE_BYTES)
         assert size_bytes >= least, f"a receive buffer of {size_bytes} bytes, {least} are needed"
         self.buffer = bytearray(size_bytes)
         self.view = memoryview(self.buffer)
+        self._max_spares = spares
+        self._spares: list[bytearray] = []
+
+    def make(self, size_bytes: int) -> bytearray:
+        """A buffer for a large frame, of so many bytes at least, and no more than twice as many."""
+        if self._spares and size_bytes <= len(self._spares[-1]) <= 2 * size_bytes:
+            return self._spares.pop()
+        return bytearray(size_bytes)
+
+    def spare(self, large: bytearray) -> None:
+        """What is in it is needed until the next space(), and no longer."""
+        if len(self._spares) < self._max_spares and len(large) <= GROWTH_BYTES:
+            self._spares.append(large)
+
+    def unspare(self, large: bytearray) -> None:
+        """It is needed after all."""
+        if self._spares and self._spares[-1] is large:
+            self._spares.pop()
 
 
 class FrameSplitter:
@@ -131,6 +153,7 @@ class FrameSplitter:
             self._kept = bytes(self._shared.view[start - SIZE_BYTES : self._end])
         else:
             self._large = buffer
+            self._shared.unspare(buffer)
 
     def resume(self) -> Frames:
         """What put_back() kept."""
@@ -156,7 +179,7 @@ class FrameSplitter:
             size = SIZE_BYTES + int(_unpack_size(view, start)[0])
             if size > SIZE_BYTES + IN_PLACE_BYTES:
                 first = GROWTH_BYTES if arrived >= EARNEST_BYTES else IN_PLACE_BYTES
-                large = bytearray(min(size, max(first, 2 * arrived, self._trusted_bytes)))
+                large = self._shared.make(min(size, max(first, 2 * arrived, self._trusted_bytes)))
                 large[:arrived] = view[start:end]
                 self._large, self._large_size, self._arrived, self._end = large, size, arrived, start
                 return
@@ -168,12 +191,13 @@ class FrameSplitter:
             grown = bytearray(min(self._large_size, max(GROWTH_BYTES, 2 * len(large))))
             grown[: len(large)] = large
             self._large = large = grown
-        return memoryview(large)[self._arrived :]
+        return memoryview(large)[self._arrived : self._large_size]
 
     def _take_large(self, large: bytearray) -> Frames:
         if self._arrived < self._large_size:
             return large, memoryview(large), []
         self._large = None  # whoever handles it holds it: a connection that falls silent must not
+        self._shared.spare(large)
         return large, memoryview(large), [(SIZE_BYTES, self._large_size)]
 
 

@@ -21,6 +21,7 @@ from headrace.server.connection import Connection, Serve
 
 _ACCEPTS_PER_TURN: Final = 64  # so that a storm of connections leaves room for requests
 _BACKLOG: Final = 1024
+_SPARES: Final = 8  # buffers of 1 MB: as many large requests may be on their way without a new one for each
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_SECONDS: Final = 0.1  # without descriptors: time for connections to end
 
@@ -59,7 +60,7 @@ class Listeners:
         self._clock = clock or LoopClock(loop)
         self._throttle_ms = throttle_ms
         self._held: set[socket.socket] = set()  # to be closed soon
-        self._receive_buffer = ReceiveBuffer()
+        self._receive_buffer = ReceiveBuffer(spares=_SPARES)
         self._names: dict[socket.socket, str] = {}  # of the listeners, by their sockets
         self._addresses: Counter[str] = Counter()
         self.connections: set[Connection] = set()

@@ -320,6 +320,48 @@ def test_a_large_frame_can_be_put_back_without_a_copy() -> None:
     assert splitter.pending_bytes == 0
 
 
+def receive(splitter: FrameSplitter, content: bytes) -> tuple[bytearray, bytes]:
+    """A large frame in two reads: its buffer, and what is in it."""
+    stream = framed(content)
+    splitter.space()[:EARNEST_BYTES] = stream[:EARNEST_BYTES]
+    assert splitter.received(EARNEST_BYTES)[2] == []
+    splitter.space()[:] = stream[EARNEST_BYTES:]
+    buffer, view, ((start, end),) = splitter.received(len(stream) - EARNEST_BYTES)
+    return buffer, bytes(view[start:end])
+
+
+def test_the_buffer_of_a_large_frame_is_used_again_by_one_that_fits() -> None:
+    shared = ReceiveBuffer(spares=1)
+    one, other = (FrameSplitter(shared, max_frame_bytes=LIMIT) for _ in range(2))
+    first, _ = receive(one, frame_of(300_000, seed=1))
+    smaller = frame_of(200_000, seed=2)
+    assert receive(other, smaller) == (first, smaller)
+    for size in (300_001, 149_000):  # too large for it; so small that it would be a waste
+        content = frame_of(size, seed=3)
+        again, received = receive(one, content)
+        assert again is not first
+        assert received == content
+
+
+def test_without_spares_a_large_frame_is_for_whoever_handles_it() -> None:
+    splitter = FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT)
+    content = frame_of(300_000, seed=1)
+    first, _ = receive(splitter, content)
+    receive(splitter, frame_of(300_000, seed=2))
+    assert first[4:] == content
+
+
+def test_a_large_frame_that_was_put_back_is_not_written_over() -> None:
+    shared = ReceiveBuffer(spares=8)
+    one, other = (FrameSplitter(shared, max_frame_bytes=LIMIT) for _ in range(2))
+    content = frame_of(300_000, seed=1)
+    buffer, _ = receive(one, content)
+    one.put_back(buffer, 4)
+    receive(other, frame_of(300_000, seed=2))
+    _, view, ((start, end),) = one.resume()
+    assert view[start:end] == content
+
+
 sizes = st.one_of(
     st.integers(0, 40),
     st.sampled_from([IN_PLACE_BYTES - 1, IN_PLACE_BYTES, IN_PLACE_BYTES + 1, SMALLEST_SHARED - 4, SMALLEST_SHARED]),
@@ -329,11 +371,11 @@ reads = st.one_of(st.integers(1, 9), st.integers(1, 2 * SMALLEST_SHARED))
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(sizes, max_size=6), min_size=1, max_size=3), st.data())
+@given(st.lists(st.lists(sizes, max_size=6), min_size=1, max_size=3), st.integers(0, 2), st.data())
 def test_connections_that_share_a_buffer_get_their_own_frames_however_the_bytes_arrive(
-    streams: list[list[int]], data: st.DataObject
+    streams: list[list[int]], spares: int, data: st.DataObject
 ) -> None:
-    shared = ReceiveBuffer(SMALLEST_SHARED)
+    shared = ReceiveBuffer(SMALLEST_SHARED, spares=spares)
     sent = [[frame_of(size, 10 * i + j) for j, size in enumerate(stream)] for i, stream in enumerate(streams)]
     peers = [Peer(FrameSplitter(shared, max_frame_bytes=LIMIT), b"".join(map(framed, frames))) for frames in sent]
     drawn = 0
@@ -348,9 +390,9 @@ def test_connections_that_share_a_buffer_get_their_own_frames_however_the_bytes_
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(sizes, max_size=8), st.data())
-def test_frames_keep_their_order_whatever_is_put_back(stream: list[int], data: st.DataObject) -> None:
-    shared = ReceiveBuffer(SMALLEST_SHARED)
+@given(st.lists(sizes, max_size=8), st.integers(0, 2), st.data())
+def test_frames_keep_their_order_whatever_is_put_back(stream: list[int], spares: int, data: st.DataObject) -> None:
+    shared = ReceiveBuffer(SMALLEST_SHARED, spares=spares)
     splitter = FrameSplitter(shared, max_frame_bytes=LIMIT)
     sent = [frame_of(size, seed) for seed, size in enumerate(stream)]
     unsent = b"".join(map(framed, sent))
