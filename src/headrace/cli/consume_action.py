@@ -53,30 +53,21 @@ def consume(
 
     starts, ends = ask(bootstrap, question)
     try:
-        with complaints(bootstrap), RecordReader(starts, settings) as reader:
-            _print_records(reader, ends if at_end else None, count, render)
+        with complaints(bootstrap), RecordReader(starts, settings, ends=ends if at_end else None) as reader:
+            _print_records(reader, count, render)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED_EXIT_CODE)
 
 
-def _print_records(
-    reader: RecordReader, ends: Mapping[TopicPartition, int] | None, count: int | None, render: Render
-) -> None:
-    """Until `count` records are printed, or all partitions are read up to `ends`."""
+def _print_records(reader: RecordReader, count: int | None, render: Render) -> None:
+    """Until `count` records are printed, or the reader is at its end."""
     out = sys.stdout.buffer
-    printed = 0
-    while wanted := [
-        partition for partition, position in reader.positions.items() if ends is None or position < ends[partition]
-    ]:
-        for incoming in reader.poll(wanted):
-            if ends is not None and incoming.record.offset >= ends[TopicPartition(*incoming[:2])]:
-                continue  # written since the command began
-            out.write(render(incoming))
-            printed += 1
-            if printed == count:
-                out.flush()
-                return
+    left = count
+    while left != 0 and not reader.is_at_end:
+        records = reader.poll()[:left]
+        out.write(b"".join([render(record) for record in records]))
         out.flush()
+        left = None if left is None else left - len(records)
 
 
 def _renderer(key_separator: str | None, template: str | None, *, as_json: bool, null: bytes) -> Render:

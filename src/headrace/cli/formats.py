@@ -16,9 +16,9 @@ from headrace.cli.output import Complaint, jsonable
 from headrace.cli.values import unescape
 
 if TYPE_CHECKING:
-    from headrace.cli.record_client import Incoming
+    from headrace.client.consumer_record import ConsumerRecord
 
-Render = Callable[["Incoming"], bytes]
+Render = Callable[["ConsumerRecord"], bytes]
 
 
 def compile_format(text: str, *, null: bytes = b"") -> Render:
@@ -47,28 +47,27 @@ def _fields(null: bytes) -> dict[str, Render]:
         return -1 if value is None else len(value)
 
     return {
-        "s": lambda each: content(each.record.value),
-        "k": lambda each: content(each.record.key),
+        "s": lambda each: content(each.value),
+        "k": lambda each: content(each.key),
         "t": lambda each: each.topic.encode(),
         "p": lambda each: b"%d" % each.partition,
-        "o": lambda each: b"%d" % each.record.offset,
-        "T": lambda each: b"%d" % each.record.timestamp,
-        "h": lambda each: b",".join(name.encode() + b"=" + content(value) for name, value in each.record.headers),
-        "S": lambda each: b"%d" % length(each.record.value),
-        "K": lambda each: b"%d" % length(each.record.key),
-        "R": lambda each: length(each.record.value).to_bytes(4, "big", signed=True),
+        "o": lambda each: b"%d" % each.offset,
+        "T": lambda each: b"%d" % each.timestamp,
+        "h": lambda each: b",".join(name.encode() + b"=" + content(value) for name, value in each.headers),
+        "S": lambda each: b"%d" % length(each.value),
+        "K": lambda each: b"%d" % length(each.key),
+        "R": lambda each: length(each.value).to_bytes(4, "big", signed=True),
     }
 
 
-def render_json(each: Incoming) -> bytes:
+def render_json(record: ConsumerRecord) -> bytes:
     """One object on one line. Bytes are text where they are UTF-8, else {"hex": …}, which `produce --json` reads."""
-    record = each.record
     fields = {
-        "topic": each.topic,
-        "partition": each.partition,
+        "topic": record.topic,
+        "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp,
-        "timestamp_type": "LogAppendTime" if each.is_log_append_time else "CreateTime",
+        "timestamp_type": "LogAppendTime" if record.is_log_append_time else "CreateTime",
         "key": jsonable(record.key),
         "value": jsonable(record.value),
         "headers": [[name, jsonable(value)] for name, value in record.headers],

@@ -1,41 +1,27 @@
-"""What `headrace produce` and `headrace consume` stand on: the producer, and fetches of partitions that are named.
+"""What `headrace produce` and `headrace consume` stand on: headrace.Producer and headrace.Consumer.
 
 Everything that these two commands know of the client is in this file. Calls block; the client's own loop does the work.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from headrace.client import background
-from headrace.client.admin_calls import MOVED
 from headrace.client.cluster import Cluster
 from headrace.client.config import Settings, load_settings
-from headrace.client.consumer_configs import CONSUMER_CONFIGS
-from headrace.client.errors import KafkaError, error_for
+from headrace.client.consumer import Consumer
+from headrace.client.consumer_record import ConsumerRecord
+from headrace.client.errors import KafkaError
 from headrace.client.producer import Producer
 from headrace.client.producer_configs import PRODUCER_CONFIGS
 from headrace.client.topic_partition import TopicPartition
-from headrace.protocol.batch import BatchHeader, check_crc
-from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
-from headrace.protocol.records import (
-    ControlType,
-    Record,
-    iter_batches,
-    read_control_type,
-    read_records,
-)
 
 BLOCK_MS: Final = 10_000  # what a topic may take to be there, if it is created by writing to it
-FETCH_WAIT_MS: Final = 500
-FETCH_BYTES: Final = 8 * 1024 * 1024
-PARTITION_BYTES: Final = 1024 * 1024
-_BY_NAME: Final = 12  # the last version of Fetch in which topics go by name
+POLL_SECONDS: Final = 0.5
+MAX_RECORDS: Final = 5_000  # that are printed before what was printed is handed to the pipe
 
 
 class Outgoing(NamedTuple):
@@ -46,15 +32,6 @@ class Outgoing(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
     partition: int | None = None
     timestamp_ms: int | None = None
-
-
-class Incoming(NamedTuple):
-    """A record that was read."""
-
-    topic: str
-    partition: int
-    record: Record
-    is_log_append_time: bool
 
 
 class RecordWriter:
@@ -119,32 +96,44 @@ async def _reach(settings: Settings) -> None:
 
 
 class RecordReader:
-    """Reads partitions from given offsets on; `poll` returns what there is."""
+    """A consumer of partitions that are named, from given offsets on, and up to given ends if there are some."""
 
-    def __init__(self, starts: Mapping[TopicPartition, int], configs: Mapping[str, Any]) -> None:
-        """`configs` are those of a consumer; isolation.level and check.crcs are obeyed. Raises ConfigError."""
-        self._settings = load_settings(CONSUMER_CONFIGS, None, configs)
-        self.positions = dict(starts)  # the next offset of each partition
-        self._is_committed = self._settings.text("isolation.level") == "read_committed"
-        self._checks = self._settings.flag("check.crcs")
-        self._cluster = background.call(self._start())
-
-    async def _start(self) -> Cluster:
-        cluster = Cluster(self._settings)
+    def __init__(
+        self,
+        starts: Mapping[TopicPartition, int],
+        configs: Mapping[str, Any],
+        *,
+        ends: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        """`configs` are those of a consumer. Raises KafkaError, ConfigError."""
+        self._ends = ends
+        self._unread = {partition for partition, start in starts.items() if ends is None or start < ends[partition]}
+        self._consumer = Consumer(config={"auto.offset.reset": "earliest", "enable.auto.commit": False, **configs})
         try:
-            for topic in {partition.topic for partition in self.positions}:
-                await cluster.topic(topic)
+            self._consumer.assign(self._unread)
+            for partition in self._unread:
+                self._consumer.seek(partition, starts[partition])
         except BaseException:
-            await cluster.close()
+            self._consumer.close()
             raise
-        return cluster
 
-    def poll(self, partitions: Sequence[TopicPartition]) -> list[Incoming]:
-        """The next records of these partitions; none if none came within half a second. Raises KafkaError."""
-        return background.call(self._poll(partitions))
+    @property
+    def is_at_end(self) -> bool:
+        return not self._unread
+
+    def poll(self) -> list[ConsumerRecord]:
+        """The next records; none if none came within a moment. Raises KafkaError."""
+        records = self._consumer.poll(POLL_SECONDS, MAX_RECORDS)
+        if self._ends is None:
+            return records
+        ends = self._ends
+        done = {partition for partition in self._unread if self._consumer.position(partition) >= ends[partition]}
+        self._unread -= done
+        self._consumer.pause(*done)
+        return [record for record in records if record.offset < ends[TopicPartition(record.topic, record.partition)]]
 
     def close(self) -> None:
-        background.call(self._cluster.close())
+        self._consumer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -153,87 +142,3 @@ class RecordReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    async def _poll(self, partitions: Sequence[TopicPartition]) -> list[Incoming]:
-        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        for partition in partitions:
-            leader = self._cluster.metadata.leader(*partition)
-            if leader is not None:
-                by_leader[leader.id].append(partition)
-        if sum(map(len, by_leader.values())) < len(partitions):
-            await self._pause()
-        answers = await asyncio.gather(*(self._fetch(leader, mine) for leader, mine in by_leader.items()))
-        return [record for records in answers for record in records]
-
-    async def _fetch(self, leader: int, partitions: Sequence[TopicPartition]) -> list[Incoming]:
-        by_topic: dict[str, list[FetchPartition]] = defaultdict(list)
-        for topic, number in partitions:
-            offset = self.positions[TopicPartition(topic, number)]
-            by_topic[topic].append(FetchPartition(number, fetch_offset=offset, partition_max_bytes=PARTITION_BYTES))
-        request = FetchRequest(
-            max_wait_ms=FETCH_WAIT_MS,
-            min_bytes=1,
-            max_bytes=FETCH_BYTES,
-            isolation_level=int(self._is_committed),
-            topics=[FetchTopic(topic, partitions=rows) for topic, rows in by_topic.items()],
-        )
-        try:
-            response: FetchResponse = await self._cluster.send(leader, request, max_version=_BY_NAME)
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            await self._pause()
-            return []
-        if response.error_code:
-            raise error_for(response.error_code)
-        records: list[Incoming] = []
-        for topic_row in response.responses:
-            for row in topic_row.partitions:
-                partition = TopicPartition(topic_row.topic, row.partition_index)
-                if row.error_code in MOVED:
-                    await self._pause()
-                elif row.error_code:
-                    raise self._error(partition, row)
-                else:
-                    records += self._read(partition, row)
-        return records
-
-    async def _pause(self) -> None:
-        """Something has moved: look where it is now, and do not hurry."""
-        await asyncio.sleep(self._settings.seconds("retry.backoff.ms"))
-        await self._cluster.refresh()
-
-    def _error(self, partition: TopicPartition, row: PartitionData) -> KafkaError:
-        if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            return error_for(
-                row.error_code,
-                f"{partition} has no offset {self.positions[partition]}; `headrace topic offsets` shows what it has.",
-            )
-        return error_for(row.error_code, f"{partition}: {ErrorCode(row.error_code).meaning}")
-
-    def _read(self, partition: TopicPartition, row: PartitionData) -> Iterator[Incoming]:
-        """The records from the position on, and the new position. Markers and aborted records are left out."""
-        data = row.records
-        if not data:
-            return
-        aborted = sorted(row.aborted_transactions or (), key=lambda each: each.first_offset, reverse=True)
-        open_aborted: set[int] = set()
-        position = self.positions[partition]
-        for place, header in iter_batches(data):
-            if self._checks:
-                check_crc(data, place, header)
-            while aborted and aborted[-1].first_offset <= header.last_offset:
-                open_aborted.add(aborted.pop().producer_id)
-            if header.is_control:
-                _close_aborted(data, place, header, open_aborted)
-            elif not (self._is_committed and header.is_transactional and header.producer_id in open_aborted):
-                for record in read_records(data, place):
-                    if record.offset >= position:
-                        yield Incoming(*partition, record, header.is_log_append_time)
-            self.positions[partition] = header.next_offset
-
-
-def _close_aborted(data: Any, place: int, header: BatchHeader, open_aborted: set[int]) -> None:
-    for record in read_records(data, place):
-        if read_control_type(record.key) is ControlType.ABORT:
-            open_aborted.discard(header.producer_id)
