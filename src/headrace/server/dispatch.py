@@ -20,6 +20,7 @@ from headrace.protocol.types import Part
 from headrace.server.connection import Connection, Reply
 from headrace.server.context import Context, RequestContext
 from headrace.server.handlers import SERVED
+from headrace.server.large_requests import LARGE_FROM_BYTES, check_large_request
 from headrace.server.later import Later
 
 # By header version: its bytes, and what packs the frame's size, the correlation id, and no tags.
@@ -72,6 +73,8 @@ class Dispatcher:
             if self._around is not None:
                 route = route._replace(handle=self._around(key, route.handle))
             self._routes[key, version] = route
+        if end - start >= LARGE_FROM_BYTES:
+            check_large_request(buffer, position, end, key=key, version=version)
         quotas = self._context.quotas
         meter = quotas.meter(connection, header[3]) if quotas.is_active else None
         try:
