@@ -82,6 +82,25 @@ class FlushPlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WriteOut:
+    """Bring a file that grows to the disk, and give back its pages before `end`."""
+
+    log: Flushable
+    file: File
+    end: int
+
+    def run(self) -> None:
+        self.file.sync()
+        self.file.drop_pages(self.end)
+
+    def done(self) -> None:
+        """Nothing depends on it: what was synced on the way counts when a flush says so."""
+
+    def failed(self, error: OSError) -> None:
+        self.log.flush_failed(error)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RemoveFiles:
     """Files that are no part of any log. Removing one of 1 GB takes tens of milliseconds."""
 

@@ -59,8 +59,8 @@ class File(Protocol):
     def sync(self) -> None:
         """Return when the content would survive a power cut."""
 
-    def drop_pages(self) -> None:
-        """Tell the kernel that the pages of this (synced) file are not needed soon."""
+    def drop_pages(self, end: int = 0) -> None:
+        """Tell the kernel that the pages of this (synced) file before `end`, or all, are not needed soon."""
 
     def fileno(self) -> int:
         """For `sendfile`. Raises OSError where there is no descriptor."""
@@ -158,9 +158,9 @@ class RealFile:
     def sync(self) -> None:
         os.fdatasync(self._fd)
 
-    def drop_pages(self) -> None:
+    def drop_pages(self, end: int = 0) -> None:
         if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(self._fd, 0, end, os.POSIX_FADV_DONTNEED)
 
     def fileno(self) -> int:
         return self._fd

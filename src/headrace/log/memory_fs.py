@@ -182,7 +182,7 @@ class MemoryFile:
         self._fs.count_step()
         self._content.sync()
 
-    def drop_pages(self) -> None:
+    def drop_pages(self, end: int = 0) -> None:  # noqa: ARG002 - memory is all there is
         self._check_open()
 
     def fileno(self) -> int:

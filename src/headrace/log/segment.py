@@ -59,6 +59,7 @@ class Segment:
         "max_timestamp",
         "max_timestamp_offset",
         "quiet_until",
+        "seen_bytes",
         "size",
         "writer",
     )
@@ -82,6 +83,7 @@ class Segment:
         self.config = config
         self.created_ms = now_ms
         self.is_durable = False  # synced with all its files, since it was sealed
+        self.seen_bytes = size  # for who keeps account of the page cache: up to here it has
         self._file: File | None = None
         self._offsets: OffsetIndex | None = None
         self._times: TimeIndex | None = None
@@ -379,6 +381,7 @@ class Segment:
         if position is not None:
             self.file.truncate(position)
             self.size = position
+            self.seen_bytes = min(self.seen_bytes, position)
         self.offsets.truncate(offset)
         self._entry_due = self.offsets.last_position + self.config.index_interval_bytes
         self.times.truncate(offset)

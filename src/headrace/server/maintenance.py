@@ -5,7 +5,8 @@ and then gives way; what may wait for the disk goes to the worker thread, and on
 all partitions that were there when it began; the next one begins an interval after its end.
 
     wake        while some sleep: open or make the logs that nobody has asked for yet, so that they get what follows
-    tidy        every second: hand the logs' chores to the worker, and begin syncs that are due by `flush.ms`
+    tidy        every second: hand the logs' chores to the worker, begin syncs that are due by `flush.ms`, and give back
+                what is too much of the page cache
     retention   `log.retention.check.interval.ms`: delete segments that have had their time
     producers   `producer.id.expiration.check.interval.ms`: forget those who were silent for too long
     checkpoints `log.flush.offset.checkpoint.interval.ms`: save up to where logs are safe and compacted
@@ -30,6 +31,7 @@ from headrace.log.retention import apply_retention
 from headrace.server.clock import Clock, Timer
 from headrace.server.compaction import Compaction
 from headrace.server.group_commit import GroupCommit
+from headrace.server.page_cache import PageCache
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
 from headrace.server.worker import Worker
@@ -89,6 +91,7 @@ class Maintenance:
         self._flushes = flushes
         self._clock = clock
         self._dirty_since_ms: dict[Partition, int] = {}
+        self._page_cache = PageCache(partitions, worker)
         self._rounds = [
             _Round(partitions, clock, TIDY_INTERVAL_MS, self._tidy, self._tidy_directory),
             _Round(partitions, clock, settings.retention_interval_ms, self._retain),
@@ -136,6 +139,7 @@ class Maintenance:
 
     def _tidy(self, partition: Partition) -> None:
         log = partition.log
+        self._page_cache.look_at(partition)
         if self._worker.has_room:
             for chore in log.take_chores():
                 self._worker.submit(chore)

@@ -1,6 +1,7 @@
 """What the broker does unasked, by a clock that the tests move."""
 
 import errno
+from functools import partial
 
 import pytest
 
@@ -14,10 +15,12 @@ from headrace.log.checkpoints import (
     TopicPartition,
     read_offsets,
 )
+from headrace.log.chores import WriteOut
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.server.group_commit import GroupCommit
 from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, WAKES, Maintenance, MaintenanceSettings
+from headrace.server.page_cache import PageCache
 from headrace.server.partitions import CREATES_AT_ONCE
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NOW_MS, OneNode
@@ -166,6 +169,16 @@ def test_rolled_segments_are_made_durable_soon(site: Site) -> None:
     assert log.recovery_point == 0
     site.pass_time(TIDY_INTERVAL_MS)
     assert log.recovery_point == 4
+
+
+def test_what_is_too_much_of_the_page_cache_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.server.page_cache.GROWTH_BYTES", 1000)
+    monkeypatch.setattr("headrace.server.maintenance.PageCache", partial(PageCache, kept_bytes=3000))
+    site = Site()
+    site.node.create_topic("t")
+    site.append(count=20)
+    site.node.clock.move(TIDY_INTERVAL_MS)
+    assert [type(chore) for chore in site.node.worker.chores] == [WriteOut]
 
 
 def test_records_are_synced_when_they_are_old_enough(site: Site) -> None:
