@@ -30,6 +30,8 @@ def command(
     import logging
     import tempfile
 
+    from headrace.server.event_loop import new_event_loop
+
     if ephemeral and data:
         raise click.UsageError("--ephemeral and --data exclude one another: choose where the data lives.")
     settings = _settings(listen, config_file, assignments)
@@ -40,7 +42,8 @@ def command(
         if ephemeral:
             data = stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-"))
         path = data or settings.data_directory or DEFAULT_DATA
-        asyncio.run(_serve(settings, path))
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(_serve(settings, path))
 
 
 def _settings(listen: str | None, config_file: str | None, assignments: tuple[str, ...]) -> "Settings":

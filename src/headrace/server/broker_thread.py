@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from headrace.log.fs import FileSystem
 from headrace.server.broker import Broker, StartError
 from headrace.server.clock import LoopClock, MovableClock
+from headrace.server.event_loop import new_event_loop
 from headrace.server.faults import Faults
 from headrace.server.later import Later
 from headrace.server.settings import Settings
@@ -33,7 +34,7 @@ class BrokerThread:
         self._faults = faults
         self._shared_clock = shared_clock
         self._broker: Broker | None = None
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._clock = LoopClock(self._loop) if shared_clock is None else shared_clock.join(self._loop, self._idle)
         self._failure: asyncio.Future[Exception] = self._loop.create_future()
         self._thread = threading.Thread(target=self._run, name="headrace-broker", daemon=True)

@@ -1,5 +1,6 @@
 """`headrace start` as a process of its own."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -8,12 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 START = [sys.executable, "-c", "from headrace.cli import main; main()", "start"]
 
 
 @contextmanager
-def started(*arguments: str, cwd: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    process = subprocess.Popen([*START, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd)
+def started(
+    *arguments: str, cwd: Path, python_path: Path | None = None
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    process = subprocess.Popen(
+        [*START, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": f"{python_path or ''}:{os.environ.get('PYTHONPATH', '')}"},
+    )
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline()
@@ -33,6 +45,20 @@ def test_it_says_where_it_is_reached_and_stops_cleanly_when_told(tmp_path: Path)
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert (tmp_path / "headrace-data" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_it_runs_on_uvloop_where_that_is_installed(tmp_path: Path, is_installed: bool) -> None:
+    uvloop = "from asyncio import new_event_loop\nprint('uvloop', flush=True)\n"
+    (tmp_path / "uvloop.py").write_text(uvloop if is_installed else "raise ImportError('not here')\n")
+    with started("--ephemeral", "--listen", "127.0.0.1:0", cwd=tmp_path, python_path=tmp_path) as (process, line):
+        if is_installed:
+            assert line == "uvloop\n"
+            assert process.stdout is not None
+            line = process.stdout.readline()
+        assert line.startswith("Headrace is ready")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 def test_ephemeral_data_is_gone_at_the_end(tmp_path: Path) -> None:
