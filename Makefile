@@ -29,7 +29,7 @@ check: $(READY)  ## format, lint, types, import rules, generated code, unit test
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/gen.py --check
 	$(BIN)/python tools/compatibility.py --check
-	$(BIN)/pytest tests/unit -m "not slow and not kafka" --quiet --numprocesses auto
+	$(BIN)/pytest tests -m "not slow and not kafka" --quiet --numprocesses auto
 
 test: check      ## everything: check, then the slow tests and Apache Kafka as the judge
 	$(BIN)/pytest tests -m "slow and not kafka" --quiet --numprocesses auto
