@@ -10,6 +10,7 @@ nothing was lost); end the connections; let the worker finish; close the logs; s
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable
 from random import SystemRandom
@@ -52,6 +53,8 @@ from headrace.server.settings import Settings
 from headrace.server.worker import Worker
 from headrace.server.write_trouble import WriteTrouble
 
+_LOG: Final = logging.getLogger(__name__)
+
 KRAFT_VERSION: Final = 1
 _REGISTRATION_VERSION: Final = 4
 _CONTROLLER_PORT: Final = 0  # nobody else votes, so nobody dials this controller
@@ -82,6 +85,7 @@ class Broker:
         self._random = SystemRandom()
         self._heartbeats: Timer | None = None
         self._broker_epoch = NO_BROKER_EPOCH
+        self._is_out = False  # the cluster does not know this broker any more
         now_ms = self._clock.now_ms()
         # Logs get their topics' configs when the metadata is known; recovering one needs none of them.
         self.logs = LogDirectory.open(
@@ -282,9 +286,20 @@ class Broker:
 
     def _beat(self) -> None:
         with contextlib.suppress(StorageError):  # of a disk without room, which the controller tells
-            self._heartbeat()
+            self._heartbeat().then(self._heard)
         self.controller.tick()
         self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)
+
+    def _heard(self, response: BrokerHeartbeatResponse) -> None:
+        """As in Kafka, a broker that lives and was unregistered stays out until it is started again."""
+        if bool(response.error_code) != self._is_out:
+            self._is_out = not self._is_out
+            if self._is_out:
+                _LOG.warning(
+                    "[broker %d] is not registered any more (%s), and leads nothing; start it again to bring it back",
+                    self.settings.node_id,
+                    ErrorCode(response.error_code).name,
+                )
 
     # Stopping
 

@@ -11,6 +11,7 @@ import pytest
 
 from headrace.log.errors import LockedError
 from headrace.protocol.apis import API_BY_NAME, load
+from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.header import read_response_header, response_header_version, write_request_header
 from headrace.protocol.messages import alter_client_quotas as quotas
 from headrace.protocol.messages.api_versions import ApiVersionsRequest
@@ -19,13 +20,22 @@ from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.protocol.messages.metadata import MetadataRequest
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from headrace.protocol.records import NewRecord, build_batch, iter_batches, read_records
 from headrace.server.broker import Broker, StartError
 from headrace.server.clock import Clock, MovableClock
 from headrace.server.later import Later
 from headrace.server.settings import SettingsError, load_settings
 
-NAMES = {"CreateTopics": 7, "Metadata": 12, "Produce": 9, "Fetch": 12, "ApiVersions": 4, "AlterClientQuotas": 1}
+NAMES = {
+    "AlterClientQuotas": 1,
+    "ApiVersions": 4,
+    "CreateTopics": 7,
+    "Fetch": 12,
+    "Metadata": 12,
+    "Produce": 9,
+    "UnregisterBroker": 0,
+}
 
 
 async def settled(later: Later[Any]) -> Any:
@@ -224,3 +234,35 @@ def test_who_is_too_fast_is_not_listened_to_for_as_long_as_it_was_told(tmp_path:
 
     asyncio.run(limit())
     asyncio.run(story())  # the quota was not forgotten
+
+
+def test_a_broker_that_was_unregistered_stays_out_until_it_is_started_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = MovableClock(1_700_000_000_000)
+    produce = _produce_request("orders", b"1")
+
+    async def leave() -> None:
+        running = await Running(tmp_path, clock).start()
+        await running.create("orders")
+        await running.produce("orders", b"0")
+        assert (await running.ask("UnregisterBroker", UnregisterBrokerRequest(1))).error_code == 0
+        for _ in range(3):
+            clock.move(2000)
+        refused = await running.ask("Produce", produce)
+        row = refused.responses[0].partition_responses[0]
+        assert row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert not (await running.ask("Metadata", MetadataRequest(topics=None))).brokers
+        await running.stop()
+
+    async def come_back() -> None:
+        running = await Running(tmp_path, clock).start()
+        assert await running.produce("orders", b"1") == 1
+        await running.stop()
+
+    asyncio.run(leave())
+    warnings = [record.message for record in caplog.records if "is not registered any more" in record.message]
+    assert warnings == [
+        "[broker 1] is not registered any more (STALE_BROKER_EPOCH), and leads nothing; start it again to bring it back"
+    ]
+    asyncio.run(come_back())

@@ -1,6 +1,7 @@
 """UnregisterBroker (key 64, version 0): forget a broker that will not come back.
 
 Behaviour   what it led goes to others; BROKER_ID_NOT_REGISTERED for one that nobody knows
+            one that lives, this one included, stays out until it is started again
 Left out    nothing
 """
 
