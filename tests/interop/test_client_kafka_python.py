@@ -1,10 +1,7 @@
 """kafka-python produces, and consumes partitions that it assigns itself."""
 
-import gc
-import logging
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,14 +35,6 @@ def filled(address: str, topic: str) -> TopicPartition:
             producer.send(topic, value, partition=0, timestamp_ms=NOON_MS + n * 1000)
         producer.flush(SECONDS)
     return TopicPartition(topic, 0)
-
-
-@pytest.fixture
-def forgotten_sockets(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python does not close sockets that did not connect: let them be found here, and not in another test."""
-    caplog.set_level(logging.CRITICAL, "kafka")  # what is logged with a traceback keeps its sockets
-    yield
-    gc.collect()
 
 
 @pytest.mark.parametrize("codec", CODECS)
