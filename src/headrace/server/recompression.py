@@ -27,8 +27,11 @@ _LEVELS: Final = {
     Codec.LZ4: "compression.lz4.level",
     Codec.ZSTD: "compression.zstd.level",
 }
-_LIBRARY_DEFAULT: Final = -1  # of gzip
-_MAX_LZ4: Final = 16  # Kafka's scale goes one further than the library's
+# The defaults of the configs. Kafka takes lz4's 9 to mean the fast compressor, which the library calls 0, and every
+# other number for the thorough one, which the library has from 3 to 16.
+_DEFAULTS: Final = {Codec.GZIP: -1, Codec.LZ4: 9}
+_MIN_LZ4: Final = 3
+_MAX_LZ4: Final = 16
 
 
 class Compression(NamedTuple):
@@ -46,9 +49,9 @@ class Compression(NamedTuple):
         if codec not in _LEVELS:
             return cls(codec, None)
         level = values[_LEVELS[codec]]
-        if codec is Codec.GZIP and level == _LIBRARY_DEFAULT:
+        if level == _DEFAULTS.get(codec):
             return cls(codec, None)
-        return cls(codec, min(level, _MAX_LZ4) if codec is Codec.LZ4 else level)
+        return cls(codec, min(max(level, _MIN_LZ4), _MAX_LZ4) if codec is Codec.LZ4 else level)
 
 
 def recompress(records: bytearray | memoryview, compression: Compression) -> bytearray | memoryview:

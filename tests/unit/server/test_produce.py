@@ -7,7 +7,7 @@ import pytest
 
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.batch import BatchHeader, read_header, write_crc
-from headrace.protocol.compression import Codec
+from headrace.protocol.compression import Codec, compress
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -18,7 +18,7 @@ from headrace.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from headrace.protocol.records import Record, read_records
+from headrace.protocol.records import Record, read_payload, read_records
 from headrace.protocol.types import ZERO_UUID
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NOW_MS, Answer, OneNode
@@ -352,6 +352,21 @@ class TestCompressionType:
             (NOW_MS, b"k", b"a" * 500),
             (NOW_MS + 5, b"k", b"b" * 500),
         ]
+
+    @pytest.mark.parametrize(
+        ("configs", "level"),
+        [({}, 0), ({"compression_lz4_level": "9"}, 0), ({"compression_lz4_level": "1"}, 3)]
+        + [({"compression_lz4_level": text}, int(text)) for text in ("8", "12")]
+        + [({"compression_lz4_level": "17"}, 16)],
+    )
+    def test_the_usual_level_of_lz4_is_the_fast_one(self, node: OneNode, configs: dict[str, str], level: int) -> None:
+        node.create_topic("lz4", compression_type="lz4", **configs)
+        value = b"".join(b"%d and %d, " % (number, number * number % 1009) for number in range(2000))
+        batch = a_batch(value)
+        expected = compress(Codec.LZ4, read_payload(batch, 0, read_header(batch)), level)
+        produce(node, batch, topic="lz4")
+        stored = node.partition("lz4").log.read(0, max_bytes=1 << 20).read()
+        assert stored[61:] == expected
 
     def test_by_default_they_stay_as_they_came(self, node: OneNode) -> None:
         batch = a_batch(b"a" * 500, codec=Codec.LZ4)
