@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 DEFAULT_DATA: Final = "headrace-data"
 DEFAULT_LISTEN: Final = "localhost:9092"
 
+_DEFAULT_PORT: Final = 9092  # where the other commands look
+
 
 @click.command("start")
 @click.option("--data", type=click.Path(file_okay=False), help=f"The data directory.  [default: ./{DEFAULT_DATA}]")
@@ -104,4 +106,6 @@ async def _serve(settings: "Settings", path: str) -> None:
 
 def _say_ready(broker: "Broker", path: str) -> None:
     addresses = ", ".join(str(listener) for listener in broker.listeners)
-    click.echo(f"Headrace is ready at {addresses}, data in {path}. Any Kafka client can connect; Ctrl-C stops it.")
+    first = broker.listeners[0]
+    at = "" if first.port == _DEFAULT_PORT else f" --bootstrap {first.host}:{first.port}"
+    click.echo(f"Headrace is ready at {addresses}, data in {path}. Try: headrace produce hello{at}. Ctrl-C stops it.")

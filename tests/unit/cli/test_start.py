@@ -41,6 +41,7 @@ def port_in(line: str) -> int:
 def test_it_says_where_it_is_reached_and_stops_cleanly_when_told(tmp_path: Path) -> None:
     with started("--listen", "127.0.0.1:0", cwd=tmp_path) as (process, line):
         assert line.startswith("Headrace is ready at PLAINTEXT://127.0.0.1:")
+        assert "Try: headrace produce hello --bootstrap 127.0.0.1:" in line
         socket.create_connection(("127.0.0.1", port_in(line)), timeout=10).close()
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
