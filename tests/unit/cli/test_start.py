@@ -64,7 +64,7 @@ def test_it_runs_on_uvloop_where_that_is_installed(tmp_path: Path, is_installed:
 
 def test_ephemeral_data_is_gone_at_the_end(tmp_path: Path) -> None:
     with started("--ephemeral", "--listen", "127.0.0.1:0", cwd=tmp_path) as (process, line):
-        data = Path(line.split("data in ")[1].split(". Any")[0])
+        data = Path(line.split("data in ")[1].split(". Try")[0])
         assert data.is_dir()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
