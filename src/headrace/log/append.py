@@ -8,6 +8,7 @@ leader already: it must be undamaged and continue the log, nothing more.
 
 from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 from operator import itemgetter
 from struct import Struct
 from typing import Final, TypeAlias
@@ -19,9 +20,11 @@ from headrace.log.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     MessageTooLargeError,
+    RecordFault,
     RecordListTooLargeError,
     UnexpectedOffsetError,
 )
+from headrace.log.fs import Buffer
 from headrace.log.scan import RawHeader
 from headrace.protocol.batch import (
     CODEC_MASK,
@@ -33,6 +36,7 @@ from headrace.protocol.batch import (
     MAGIC,
     MAX_INT64,
     NO_PRODUCER_ID,
+    NO_TIMESTAMP,
     BatchHeader,
     stamp,
     unpack_header,
@@ -40,12 +44,14 @@ from headrace.protocol.batch import (
     write_crc,
 )
 from headrace.protocol.errors import CorruptBatchError
-from headrace.protocol.records import read_payload, read_records
+from headrace.protocol.records import Record, read_payload, read_records
 
 NO_APPEND_TIME: Final = -1
 # Opening one takes some microseconds, for which everybody waits. No client sends more: librdkafka's
 # `batch.num.messages` goes up to this, and others count in kilobytes.
 MAX_OPENED_RECORDS: Final = 1_000_000
+MAX_RECORDS_BLAMED: Final = 10_000  # of a batch that is refused by its header: how many are opened to say which ones
+MAX_FAULTS_TOLD: Final = 1000  # of one batch; a client takes the others for victims
 _LAST_CODEC: Final = 4
 _ATTRIBUTES: Final = Struct(">h")
 _ATTRIBUTES_AT: Final = 21
@@ -124,14 +130,11 @@ def _check_fits(size: int, config: LogConfig) -> None:
         raise RecordListTooLargeError(f"{size} bytes in one request, segment.bytes is {config.segment_bytes}")
 
 
-def check_timestamp(timestamp: int, now_ms: int, config: LogConfig) -> None:
+def check_timestamp(timestamp: int, now_ms: int, config: LogConfig, batch: Buffer) -> None:
     """Raises InvalidTimestampError if a producer's clock is too far ahead, as the batch's largest timestamp tells."""
-    ahead_ms = timestamp - now_ms
-    if ahead_ms > config.message_timestamp_after_max_ms:
-        raise InvalidTimestampError(
-            f"timestamp {timestamp} is {ahead_ms} ms ahead of the broker's clock, "
-            f"message.timestamp.after.max.ms is {config.message_timestamp_after_max_ms}"
-        )
+    if timestamp - now_ms > config.message_timestamp_after_max_ms:
+        faults, _ = _find_faults(islice(read_records(batch), MAX_RECORDS_BLAMED), config, now_ms)
+        raise InvalidTimestampError(_too_new(timestamp, now_ms, config), faults)
 
 
 def check_incoming(
@@ -146,7 +149,7 @@ def check_incoming(
             _check_client_header(header)
             _check_records(view[start:end], header, config, now_ms)
         if not is_append_time(config):
-            check_timestamp(header[8], now_ms, config)
+            check_timestamp(header[8], now_ms, config, view[start:end])
     if origin is Origin.CLIENT and len(batches) > 1 and any(header[9] != NO_PRODUCER_ID for _, _, header in batches):
         # Their sequences are checked against what is stored, not against one another.
         raise InvalidRecordError(f"{len(batches)} batches with producer ids in one request; there may be one")
@@ -179,16 +182,48 @@ def _check_records(batch: memoryview, header: RawHeader, config: LogConfig, now_
         raise InvalidRecordError(
             f"{header[12]} records in one batch; a topic whose records the broker looks at takes {MAX_OPENED_RECORDS}"
         )
-    limits_age = config.message_timestamp_before_max_ms != UNLIMITED and not is_append_time(config)
-    oldest_ms = now_ms - config.message_timestamp_before_max_ms
-    for record in read_records(batch):
-        if config.is_compacted and record.key is None:
-            raise InvalidRecordError("a record without a key in a compacted topic")
-        if limits_age and record.timestamp < oldest_ms:
-            raise InvalidTimestampError(
-                f"timestamp {record.timestamp} is {now_ms - record.timestamp} ms behind the broker's clock, "
-                f"message.timestamp.before.max.ms is {config.message_timestamp_before_max_ms}"
-            )
+    faults, is_about_time = _find_faults(read_records(batch), config, now_ms)
+    if faults:
+        # As in Kafka, one wrong timestamp counts for more than any number of missing keys.
+        refusal = InvalidTimestampError if is_about_time else InvalidRecordError
+        others = f" ({len(faults) - 1} other records are refused, too)" if len(faults) > 1 else ""
+        raise refusal(faults[0].reason + others, faults)
+
+
+def _find_faults(records: Iterator[Record], config: LogConfig, now_ms: int) -> tuple[list[RecordFault], bool]:
+    """What is wrong with each of the records, and whether any of their timestamps is."""
+    if is_append_time(config):
+        oldest_ms, newest_ms = NO_TIMESTAMP, MAX_INT64
+    else:
+        oldest_ms = now_ms - config.message_timestamp_before_max_ms
+        newest_ms = now_ms + config.message_timestamp_after_max_ms
+    needs_key = config.is_compacted
+    faults: list[RecordFault] = []
+    is_about_time = False
+    for index, record in enumerate(records):
+        if needs_key and record.key is None:
+            faults.append(RecordFault(index, "a record without a key in a compacted topic"))
+        elif not oldest_ms <= record.timestamp <= newest_ms and record.timestamp != NO_TIMESTAMP:
+            is_about_time = True
+            reason = _too_old if record.timestamp < oldest_ms else _too_new
+            faults.append(RecordFault(index, reason(record.timestamp, now_ms, config)))
+        if len(faults) >= MAX_FAULTS_TOLD:
+            break
+    return faults, is_about_time
+
+
+def _too_old(timestamp: int, now_ms: int, config: LogConfig) -> str:
+    return (
+        f"timestamp {timestamp} is {now_ms - timestamp} ms behind the broker's clock, "
+        f"message.timestamp.before.max.ms is {config.message_timestamp_before_max_ms}"
+    )
+
+
+def _too_new(timestamp: int, now_ms: int, config: LogConfig) -> str:
+    return (
+        f"timestamp {timestamp} is {timestamp - now_ms} ms ahead of the broker's clock, "
+        f"message.timestamp.after.max.ms is {config.message_timestamp_after_max_ms}"
+    )
 
 
 def may_be_quick(config: LogConfig) -> bool:

@@ -6,7 +6,8 @@ A file is damaged (`CorruptFileError` and below): whoever opened it rebuilds it 
 """
 
 import errno
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 # They pass by themselves, or by what an operator does meanwhile: room on the disk, or descriptors for files.
 _PASSING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
@@ -43,8 +44,19 @@ class OffsetOutOfRangeError(LogError):
         self.log_end_offset = log_end_offset
 
 
+class RecordFault(NamedTuple):
+    """What is wrong with one record of a batch."""
+
+    place: int  # within the batch
+    reason: str
+
+
 class RefusedBatchError(LogError):
     """A batch that the log does not take. Nothing was written."""
+
+    def __init__(self, reason: str, faults: Sequence[RecordFault] = ()) -> None:
+        super().__init__(reason)
+        self.faults = faults  # of its records, if it was for their sake; perhaps not all of them
 
 
 class InvalidRecordError(RefusedBatchError):

@@ -245,7 +245,7 @@ class Log:
             config = self.config
             if size > config.max_message_bytes or size > config.segment_bytes or max_timestamp > self._quiet_timestamp:
                 check_size(size, config)
-                check_timestamp(max_timestamp, now_ms, config)
+                check_timestamp(max_timestamp, now_ms, config, batches)
             segment = self.segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
         _STAMP(batches, 0, base_offset, length, leader_epoch)
         write, handle = segment.writer

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.log.append import MAX_FAULTS_TOLD
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.batch import BatchHeader, read_header, write_crc
 from headrace.protocol.compression import Codec, compress
@@ -329,6 +330,64 @@ def test_a_client_cannot_claim_the_brokers_clock(node: OneNode) -> None:
     assert code(produce(node, batch)) is ErrorCode.INVALID_TIMESTAMP
 
 
+class TestRecordErrors:
+    """Which records of a batch were refused, from version 8 on."""
+
+    def places(self, row: Any) -> list[int]:
+        return [each.batch_index for each in row.record_errors]
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    def test_records_without_a_key_are_named(self, node: OneNode, codec: Codec) -> None:
+        node.create_topic("keyed", cleanup_policy="compact")
+        row = produce(node, a_batch(b"a", b"b", b"c", keys=[b"k", None, None], codec=codec), topic="keyed", version=8)
+        assert code(row) is ErrorCode.INVALID_RECORD
+        assert self.places(row) == [1, 2]
+        assert row.record_errors[0].batch_index_error_message == "a record without a key in a compacted topic"
+        assert row.error_message == ("a record without a key in a compacted topic (1 other records are refused, too)")
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    def test_timestamps_that_are_too_new_or_too_old_are_named(self, node: OneNode, codec: Codec) -> None:
+        node.create_topic("dated", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="2000")
+        times = [NOW_MS, NOW_MS - 1001, NOW_MS + 2001, NOW_MS - 1000, NOW_MS + 2000]
+        row = produce(node, a_batch(*[b"v"] * 5, timestamps=times, codec=codec), topic="dated")
+        assert code(row) is ErrorCode.INVALID_TIMESTAMP
+        assert self.places(row) == [1, 2]
+        assert "1001 ms behind" in row.record_errors[0].batch_index_error_message
+        assert "2001 ms ahead" in row.record_errors[1].batch_index_error_message
+
+    @pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+    def test_a_batch_that_its_header_gives_away_is_opened_to_say_which(self, node: OneNode, codec: Codec) -> None:
+        times = [NOW_MS, NOW_MS + 3_600_001, NOW_MS, NOW_MS + 3_600_002]
+        row = produce(node, a_batch(b"a", b"b", b"c", b"d", timestamps=times, codec=codec))
+        assert (code(row), self.places(row)) == (ErrorCode.INVALID_TIMESTAMP, [1, 3])
+
+    def test_one_wrong_timestamp_counts_for_more_than_missing_keys(self, node: OneNode) -> None:
+        node.create_topic("both", cleanup_policy="compact", message_timestamp_before_max_ms="1000")
+        times = [NOW_MS, NOW_MS - 2000, NOW_MS - 2000]
+        row = produce(node, a_batch(b"a", b"b", b"c", keys=[None, b"k", None], timestamps=times), topic="both")
+        assert (code(row), self.places(row)) == (ErrorCode.INVALID_TIMESTAMP, [0, 1, 2])
+        assert "without a key" in row.record_errors[2].batch_index_error_message
+
+    def test_records_without_a_timestamp_are_of_any_age(self, node: OneNode) -> None:
+        node.create_topic("dated", message_timestamp_before_max_ms="1000")
+        assert code(produce(node, a_batch(b"a", timestamps=[-1]), topic="dated")) is ErrorCode.NONE
+
+    def test_older_versions_cannot_tell(self, node: OneNode) -> None:
+        node.create_topic("keyed", cleanup_policy="compact")
+        row = produce(node, a_batch(b"a", keys=[None]), topic="keyed", version=7)
+        assert (code(row), self.places(row)) == (ErrorCode.INVALID_RECORD, [])
+
+    def test_of_many_the_first_are_named(self, node: OneNode) -> None:
+        node.create_topic("keyed", cleanup_policy="compact")
+        count = MAX_FAULTS_TOLD + 5
+        row = produce(node, a_batch(*[b"v"] * count, keys=[None] * count), topic="keyed")
+        assert self.places(row) == list(range(MAX_FAULTS_TOLD))
+
+    def test_a_batch_that_is_refused_for_another_reason_names_none(self, node: OneNode) -> None:
+        row = produce(node, a_batch(b"x" * 2_000_000))
+        assert (code(row), self.places(row)) == (ErrorCode.MESSAGE_TOO_LARGE, [])
+
+
 class TestCompressionType:
     """The topic says how its batches are compressed."""
 
@@ -354,13 +413,11 @@ class TestCompressionType:
         ]
 
     @pytest.mark.parametrize(
-        ("configs", "level"),
-        [({}, 0), ({"compression_lz4_level": "9"}, 0), ({"compression_lz4_level": "1"}, 3)]
-        + [({"compression_lz4_level": text}, int(text)) for text in ("8", "12")]
-        + [({"compression_lz4_level": "17"}, 16)],
+        ("config", "level"), [(None, 0), ("9", 0), ("1", 3), ("8", 8), ("12", 12), ("16", 16), ("17", 16)]
     )
-    def test_the_usual_level_of_lz4_is_the_fast_one(self, node: OneNode, configs: dict[str, str], level: int) -> None:
-        node.create_topic("lz4", compression_type="lz4", **configs)
+    def test_the_usual_level_of_lz4_is_the_fast_one(self, node: OneNode, config: str | None, level: int) -> None:
+        node.create_topic("lz4", compression_type="lz4")
+        node.set_config("lz4", "compression.lz4.level", config)
         value = b"".join(b"%d and %d, " % (number, number * number % 1009) for number in range(2000))
         batch = a_batch(value)
         expected = compress(Codec.LZ4, read_payload(batch, 0, read_header(batch)), level)

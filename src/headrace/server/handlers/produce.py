@@ -5,22 +5,25 @@ Behaviour   each partition on its own, in the order of the request; exactly one 
             is written; acks=all: when the high watermark has passed it, or `timeout_ms` is over
             a retry of an idempotent producer is answered with the offsets that it got the first time
             in a transaction, a partition's first batch is verified with the coordinator before it is written
-Versions    5 tells the log start offset; 7 allows zstd; 8 says why a batch was refused; 10 says where the leader is;
+Versions    5 tells the log start offset; 7 allows zstd; 8 says why a batch was refused, and for the sake of which
+            records (the first thousand of them); 10 says where the leader is
             12 leaves it to the broker to add partitions to a transaction; 13 names topics by id
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
 from headrace.coordinator.result import Producer
-from headrace.log.errors import InvalidRecordError, InvalidTimestampError
+from headrace.log.errors import InvalidRecordError, InvalidTimestampError, RecordFault, RefusedBatchError
 from headrace.protocol.batch import CODEC_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL_FLAG
 from headrace.protocol.compression import Codec
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.messages.produce import DEFAULT_LEADER_ID_AND_EPOCH as NO_LEADER
 from headrace.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceResponse,
@@ -44,6 +47,7 @@ _BROKER_ADDS_SINCE: Final = 12
 _ABORTABLE_SINCE: Final = 11
 _TOPIC_IDS_SINCE: Final = 13
 _ZSTD_SINCE: Final = 7
+_REASONS_SINCE: Final = 8
 _REDIRECTS_SINCE: Final = 10
 _ADMIN_CLIENT: Final = "__admin_client"  # Kafka lets its own tools write to internal topics under this client id
 
@@ -224,10 +228,13 @@ def _check(
 
 def _refusal(error: Exception, topic: str | bytes, index: int, ctx: RequestContext) -> PartitionProduceResponse:
     log_start_offset = _NO_OFFSET
+    faults: Sequence[RecordFault] = ()
     if isinstance(error, _RefusedError):
         code, reason = error.code, error.reason
     else:
         code, reason = code_of(error), str(error)
+        if isinstance(error, RefusedBatchError) and ctx.version >= _REASONS_SINCE:
+            faults = error.faults
         if isinstance(error, InvalidRecordError | InvalidTimestampError):
             partition = ctx.broker.partitions.leader(topic, index)
             log_start_offset = partition.log.log_start_offset if isinstance(partition, Partition) else _NO_OFFSET
@@ -239,6 +246,7 @@ def _refusal(error: Exception, topic: str | bytes, index: int, ctx: RequestConte
         error_code=code,
         base_offset=_NO_OFFSET,
         log_start_offset=log_start_offset,
+        record_errors=[BatchIndexAndErrorMessage(*fault) for fault in faults],
         error_message=reason,
         current_leader=NO_LEADER if leader is None else LeaderIdAndEpoch(*leader),
     )
