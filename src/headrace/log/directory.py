@@ -25,8 +25,9 @@ bring one back that was deleted; the cluster's metadata, which is safe, tells wh
 
 import contextlib
 import uuid
-from collections.abc import Callable, Collection, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
 
 from headrace.log.checkpoints import (
     CLEAN_SHUTDOWN,
@@ -43,7 +44,7 @@ from headrace.log.checkpoints import (
     write_clean_shutdown,
     write_topic_id,
 )
-from headrace.log.chores import Chore
+from headrace.log.chores import Chore, FlushPlan
 from headrace.log.cleaner import Cleaner
 from headrace.log.cleaner_run import CleanerLimits
 from headrace.log.config import LogConfig
@@ -60,6 +61,10 @@ from headrace.protocol.errors import CorruptBatchError
 LOCK: Final = ".lock"
 # The usual limit of a process is 1,024 open files, and sockets need some, too. Whoever has raised it may give more.
 MAX_OPEN_FILES: Final = 512
+_CLOSED_TOGETHER: Final = 64  # logs whose files are open at the same time while they are synced
+
+# As `map`, or as the method of a pool of threads: run the function for each plan; the outcomes in their order.
+RunAll: TypeAlias = Callable[[Callable[[FlushPlan], OSError | None], Iterable[FlushPlan]], Iterable[OSError | None]]
 
 ALL_CHECKPOINTS: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 
@@ -358,15 +363,16 @@ class LogDirectory:
             log.segments.close()
         self._lock.release()
 
-    def close(self, *, broker_epoch: int = NO_BROKER_EPOCH) -> None:
-        """Close every log, and say so. Raises StorageError, if a log could not be closed: the next start recovers."""
-        failures = []
+    def close(self, *, broker_epoch: int = NO_BROKER_EPOCH, run_all: RunAll = map) -> None:
+        """Close every log, and say so. Raises StorageError, if a log could not be closed: the next start recovers.
+
+        `run_all` may be the `map` of a pool of threads: ten thousand logs are synced much faster side by side.
+        """
+        failures: list[str] = []
         try:
-            for log in self._logs.values():
-                try:
-                    log.close()
-                except StorageError as error:
-                    failures.append(str(error))
+            logs = iter(self._logs.values())
+            while some := list(islice(logs, _CLOSED_TOGETHER)):
+                failures += _close_logs(some, run_all)
             self.plan_checkpoint().run()
             if not failures and not self.broken:
                 write_clean_shutdown(self._fs, f"{self.path}/{CLEAN_SHUTDOWN}", broker_epoch=broker_epoch)
@@ -376,3 +382,31 @@ class LogDirectory:
             self._lock.release()
         if failures:
             raise StorageError("; ".join(failures))
+
+
+def _close_logs(logs: Sequence[Log], run_all: RunAll) -> Iterator[str]:
+    """Why some of them could not be closed."""
+    plans: dict[Log, FlushPlan] = {}
+    for log in logs:
+        try:
+            plan = log.plan_close()
+        except StorageError as error:
+            yield str(error)
+            continue
+        if plan is not None:
+            plans[log] = plan
+    for (log, plan), failure in zip(plans.items(), run_all(_attempt, plans.values()), strict=True):
+        if failure is None:
+            plan.done()
+        else:
+            yield str(log.fail(f"closing it failed ({failure})"))
+    for log in logs:
+        log.segments.close()
+
+
+def _attempt(plan: FlushPlan) -> OSError | None:
+    try:
+        plan.run()
+    except OSError as error:
+        return error
+    return None

@@ -177,17 +177,28 @@ class Log:
     def close(self) -> None:
         """Write and sync everything. After a StorageError the next `open` must not be `clean`."""
         try:
-            self.refuse_if_failed()
-            if self.durability.is_durable(self.log_end_offset) and not self.active.is_ahead_of_its_files:
-                return
-            seal_active(self, self.log_end_offset)
-            plan = self.durability.plan_close(self, self.log_end_offset)
-            plan.run()
-            plan.done()
+            plan = self.plan_close()
+            if plan is not None:
+                plan.run()
+                plan.done()
         except OSError as error:
             raise self.fail(f"closing it failed ({error})") from error
         finally:
             self.segments.close()
+
+    def plan_close(self) -> FlushPlan | None:
+        """Write what only memory knows; what then has to be synced, if anything. Raises StorageError.
+
+        For who closes many logs at once. When the plan has run, close the segments.
+        """
+        self.refuse_if_failed()
+        if self.durability.is_durable(self.log_end_offset) and not self.active.is_ahead_of_its_files:
+            return None
+        try:
+            seal_active(self, self.log_end_offset)
+        except OSError as error:
+            raise self.fail(f"closing it failed ({error})") from error
+        return self.durability.plan_close(self, self.log_end_offset)
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config

@@ -13,6 +13,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from random import SystemRandom
 from typing import Final
 
@@ -39,7 +40,7 @@ from headrace.server.controller import Controller
 from headrace.server.coordinators import Coordinators
 from headrace.server.dispatch import Dispatcher
 from headrace.server.fetch_sessions import FetchSessions
-from headrace.server.group_commit import GroupCommit
+from headrace.server.group_commit import SYNCS_AT_ONCE, GroupCommit
 from headrace.server.later import Later
 from headrace.server.listener import Listeners
 from headrace.server.maintenance import Maintenance, MaintenanceSettings
@@ -339,7 +340,8 @@ class Broker:
         except StorageError:
             self.logs.abandon()  # the stop is not clean, so the next start recovers them all
             raise
-        self.logs.close(broker_epoch=self._broker_epoch)
+        with ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="headrace-close") as syncers:
+            self.logs.close(broker_epoch=self._broker_epoch, run_all=syncers.map)
 
     def kill(self) -> None:
         """End as if the process had died: what is written is there, nothing else is, and the next start recovers."""

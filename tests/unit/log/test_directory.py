@@ -1,6 +1,7 @@
 """A data directory: names, lock, clean and unclean starts, checkpoints, creation and deletion, bounded open files."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -138,6 +139,33 @@ def test_logs_survive_a_clean_stop_and_are_opened_when_asked_for() -> None:
     assert again.topic_id(USERS) == ID
     assert again.get(TopicPartition("nobody", 0), now_ms=0) is None
     assert not fs.exists(f"{DATA}/.kafka_cleanshutdown")
+
+
+def test_many_logs_can_be_closed_by_several_threads(tmp_path: Path) -> None:
+    fs = RealFileSystem()
+    places = [TopicPartition("orders", index) for index in range(150)]
+    directory = a_directory(fs, path=str(tmp_path))
+    for place in places:
+        append(directory.create(place, topic_id=ID, now_ms=0), b"%d" % place.partition)
+    with ThreadPoolExecutor(4) as pool:
+        directory.close(run_all=pool.map)
+    again = a_directory(fs, path=str(tmp_path))
+    assert again.was_clean
+    assert [values(again.get(place, now_ms=0)) for place in places] == [[b"%d" % place.partition] for place in places]
+    again.close()
+
+
+def test_a_log_that_cannot_be_synced_when_it_closes_is_told_and_the_others_are_closed() -> None:
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    for place in (ORDERS, USERS):
+        append(directory.create(place, topic_id=ID, now_ms=0), b"1")
+    fs.faults = [Fault("sync", path_end="orders-0/00000000000000000000.log")]
+    with pytest.raises(StorageError, match=r"orders-0 takes no more writes: closing it failed"):
+        directory.close()
+    survivor = a_directory(fs.crash(Random(0)))
+    assert not survivor.was_clean
+    assert values(survivor.get(USERS, now_ms=0)) == [b"1"]
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
