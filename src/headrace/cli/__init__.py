@@ -9,7 +9,18 @@ from typing import Final
 
 import click
 
-NOUNS: Final = ("cluster", "completion", "config", "consume", "log", "produce", "start", "topic")
+NOUNS: Final = (
+    "cluster",
+    "completion",
+    "config",
+    "consume",
+    "group",
+    "log",
+    "produce",
+    "start",
+    "topic",
+    "transaction",
+)
 
 
 class Nouns(click.Group):

@@ -91,10 +91,16 @@ def complaints(bootstrap: str = "") -> Iterator[None]:
 
 
 async def explain(error: "KafkaError", admin: "AsyncAdmin", bootstrap: str) -> click.ClickException:
-    """The complaint, with the nearest name if a topic does not exist."""
-    from headrace.client.errors import KafkaError, PartialError, UnknownTopicError
+    """The complaint, with the nearest name if a topic or a group does not exist."""
+    from headrace.client.errors import KafkaError, PartialError, UnknownGroupError, UnknownTopicError
 
     hint = ""
+    if isinstance(error, UnknownGroupError) and "'" in error.message:
+        try:
+            groups = [group.id for group in await admin.list_groups()]
+        except KafkaError:
+            groups = []
+        hint = nearest(error.message.split("'")[1], groups) or "`headrace group list` shows what there is."
     if isinstance(error, UnknownTopicError) and "'" in error.message and "no partition" not in error.message:
         name = error.message.split("'")[1]
         try:
@@ -114,12 +120,16 @@ async def explain(error: "KafkaError", admin: "AsyncAdmin", bootstrap: str) -> c
 
 def unknown_topic_hint(name: str, known: Iterable[str]) -> str:
     """What to do about a topic that does not exist."""
+    otherwise = "`headrace topic list` shows what there is, `headrace topic create` makes another."
+    return nearest(name, known) or otherwise
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question with the name that was perhaps meant; empty if none is near."""
     import difflib
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=_LIKENESS)
-    if near:
-        return f"Did you mean {near[0]}?"
-    return "`headrace topic list` shows what there is, `headrace topic create` makes another."
+    return f"Did you mean {near[0]}?" if near else ""
 
 
 def complaint(error: "KafkaError", bootstrap: str = "", *, hint: str = "") -> click.ClickException:
@@ -140,7 +150,36 @@ def complaint(error: "KafkaError", bootstrap: str = "", *, hint: str = "") -> cl
 
 
 def complete_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Names of topics, for the shell; none if the cluster does not answer at once."""
+    """Names of topics, for the shell."""
+
+    async def names(admin: "AsyncAdmin") -> list[str]:
+        return [topic.name for topic in await admin.list_topics(timeout=COMPLETION_SECONDS)]
+
+    return _complete(context, names, incomplete)
+
+
+def complete_groups(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Names of groups, for the shell."""
+
+    async def names(admin: "AsyncAdmin") -> list[str]:
+        return [group.id for group in await admin.list_groups(timeout=COMPLETION_SECONDS)]
+
+    return _complete(context, names, incomplete)
+
+
+def complete_transactions(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Transactional ids, for the shell."""
+
+    async def names(admin: "AsyncAdmin") -> list[str]:
+        return [transaction.id for transaction in await admin.list_transactions(timeout=COMPLETION_SECONDS)]
+
+    return _complete(context, names, incomplete)
+
+
+def _complete(
+    context: click.Context, question: "Callable[[AsyncAdmin], Coroutine[Any, Any, list[str]]]", incomplete: str
+) -> list[str]:
+    """Those that begin so; none if the cluster does not answer at once."""
     import asyncio
 
     from headrace.client.admin import AsyncAdmin
@@ -150,7 +189,7 @@ def complete_topics(context: click.Context, _: click.Parameter, incomplete: str)
 
     async def names() -> list[str]:
         async with AsyncAdmin(bootstrap, retries=0) as admin:
-            return [topic.name for topic in await admin.list_topics(timeout=COMPLETION_SECONDS)]
+            return await question(admin)
 
     try:
         return [name for name in asyncio.run(names()) if name.startswith(incomplete)]

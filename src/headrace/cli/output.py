@@ -202,3 +202,19 @@ def show_size(size_bytes: int) -> str:
 def show_number(value: int | None) -> str:
     """`-` for none and for Kafka's -1."""
     return "-" if value is None or value == -1 else str(value)
+
+
+def show_count(number: int, word: str) -> str:
+    """`1 partition`, `2 partitions`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def show_duration(duration_ms: int) -> str:
+    """The two largest units of it: 2h 5m."""
+    left = duration_ms
+    parts: list[str] = []
+    for unit, unit_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)):
+        number, left = divmod(left, unit_ms)
+        if number or parts:
+            parts.append(f"{number}{unit}" if number else "")
+    return " ".join(filter(None, parts[:2])) or "0s"

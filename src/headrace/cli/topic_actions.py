@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from headrace.cli.connect import ask
-from headrace.cli.output import Column, Complaint, TableWriter, confirm, print_json, show_number, show_time
+from headrace.cli.output import Column, Complaint, TableWriter, confirm, print_json, show_count, show_number, show_time
 from headrace.cli.values import parse_pairs, parse_partition, parse_time
 from headrace.client.admin_changes import ConfigResource
 from headrace.client.admin_topics import BROKER_DEFAULT, NewTopic
@@ -100,7 +100,7 @@ def create_topics(
         else:
             verb = "Would create" if dry_run else "Created"
             click.echo(
-                f"{verb} {topic.name}: {_count(topic.partitions, 'partition')}, replication {topic.replication}."
+                f"{verb} {topic.name}: {show_count(topic.partitions, 'partition')}, replication {topic.replication}."
             )
     for name in names:
         if name not in created and not as_json:
@@ -146,7 +146,7 @@ def describe_topics(
         if number:
             table.line("")
         configs = "".join(f"  {key}={value}" for key, value in sorted(overrides[name].items()))
-        table.line(f"{name}  {_count(len(topic.partitions), 'partition')}  {topic.id}{configs}", style="bold cyan")
+        table.line(f"{name}  {show_count(len(topic.partitions), 'partition')}  {topic.id}{configs}", style="bold cyan")
         table.start(
             [
                 Column("partition", right=True),
@@ -194,7 +194,7 @@ def alter_topic(*, name: str, partitions: int, dry_run: bool, timeout: float, bo
         await admin.create_partitions({name: partitions}, validate_only=dry_run, timeout=timeout)
 
     ask(bootstrap, question)
-    click.echo(f"{name} {'would have' if dry_run else 'has'} {_count(partitions, 'partition')}.")
+    click.echo(f"{name} {'would have' if dry_run else 'has'} {show_count(partitions, 'partition')}.")
 
 
 def delete_topics(*, names: Sequence[str], if_exists: bool, yes: bool, timeout: float, bootstrap: str) -> None:
@@ -320,7 +320,3 @@ async def expand_partitions(admin: AsyncAdmin, names: Sequence[str], timeout: fl
 
 def _ids(ids: Iterable[int]) -> str:
     return " ".join(map(str, ids)) or "-"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
