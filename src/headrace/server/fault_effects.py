@@ -56,6 +56,8 @@ class AnswerError:
             return self._within(real, self._made_from(_every_topic(request, ctx), ctx))
         if key == _DESCRIBE_LOG_DIRS:  # the rows are directories, and the request names topics
             real = handle(request, ctx)
+            if isinstance(real, Later):
+                return real.map(lambda answer: self._within(answer, self._made_from(answer, ctx)))
             return self._within(real, self._made_from(real, ctx))
         if key == _DESCRIBE_TOPIC_PARTITIONS and not request.topics:
             request = request._replace(topics=[TopicRequest(name) for name in ctx.image.topic_ids])

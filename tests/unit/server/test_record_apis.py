@@ -21,6 +21,7 @@ from headrace.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from headrace.server.later import Later
+from headrace.server.partitions import CREATES_AT_ONCE
 from headrace.server.producer_ids import ProducerIds
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NODE_ID, NOW_MS, OneNode
@@ -202,6 +203,26 @@ class TestDescribeLogDirs:
         again.partitions.apply(EMPTY_IMAGE, node.controller.image)
         (topic,) = self.describe(again).topics
         assert topic.partitions[0].partition_size > 0
+
+    def test_many_logs_are_woken_some_at_a_time_while_others_have_their_turn(self, node: OneNode) -> None:
+        node.create_topic("many", partitions=CREATES_AT_ONCE + 100)
+        answer = node.send("DescribeLogDirs", 5, DescribeLogDirsRequest(None))
+        awake = len(node.partitions)
+        assert not answer.is_there
+        node.clock.move(5)
+        assert awake < len(node.partitions) < CREATES_AT_ONCE + 100
+        node.clock.move(1000)
+        (result,) = answer.response.results
+        assert sum(len(topic.partitions) for topic in result.topics) == CREATES_AT_ONCE + 101
+
+    def test_who_goes_away_meanwhile_is_not_waited_for(self, node: OneNode) -> None:
+        node.create_topic("many", partitions=CREATES_AT_ONCE + 100)
+        answer = node.send("DescribeLogDirs", 5, DescribeLogDirsRequest(None))
+        assert answer.later is not None
+        answer.later.abandon()
+        awake = len(node.partitions)
+        node.clock.move(1000)
+        assert len(node.partitions) == awake
 
     def test_the_disk(self, tmp_path: Path) -> None:
         result = self.describe(OneNode(RealFileSystem(), str(tmp_path)))

@@ -1,6 +1,7 @@
 """DescribeLogDirs (key 35, versions 1-5): how much each partition takes on disk, and how much there is.
 
 Behaviour   all partitions if the client names none; those that are not here are left out
+            logs that sleep are opened for it, some at a time: with thousands the answer takes seconds, and nobody waits
 Versions    2 is flexible; 4 tells the size of the disk and what is free; 5 tells whether new partitions may go there
 Left out    there is one data directory, and no replica moves between directories
 """
@@ -16,16 +17,36 @@ from headrace.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from headrace.server.context import RequestContext
+from headrace.server.later import Later
 from headrace.server.partition import Partition
 
 _UNKNOWN_BYTES: Final = -1
-_WAKES: Final = 1000
+_WAKES: Final = 20  # per turn: some milliseconds if they are there, some more if they are yet to be made
+_TURN_MS: Final = 5  # between turns others have the loop
 
 
-def handle(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
+def handle(
+    request: DescribeLogDirsRequest, ctx: RequestContext
+) -> DescribeLogDirsResponse | Later[DescribeLogDirsResponse]:
+    partitions, clock = ctx.broker.partitions, ctx.broker.clock
+    if not partitions.wake(_WAKES):
+        return _describe(request, ctx)
+    answer: Later[DescribeLogDirsResponse] = Later()
+
+    def go_on() -> None:
+        if answer.is_settled:  # nobody waits for it any more
+            return
+        if partitions.wake(_WAKES):
+            clock.call_later(_TURN_MS, go_on)
+        else:
+            answer.resolve(_describe(request, ctx))
+
+    clock.call_later(_TURN_MS, go_on)
+    return answer
+
+
+def _describe(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     partitions = ctx.broker.partitions
-    while partitions.wake(_WAKES):
-        pass
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
