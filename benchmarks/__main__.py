@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 from dataclasses import asdict
+from importlib.util import find_spec
 from typing import Any, Final
 
 from rich.console import Console
@@ -18,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 
-MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen", "broker")
+MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen", "client", "broker")
 WIDTH: Final = 160  # where nobody knows how wide the screen is
 _VERDICTS: Final = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
 
@@ -58,6 +59,7 @@ def _conditions(load_before: float) -> str:
     """What else was going on: on a machine that others use, only ratios and CPU times mean much."""
     return (
         f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"{'uvloop' if find_spec('uvloop') else 'asyncio'}, "
         f"load {load_before:.1f} before and {os.getloadavg()[0]:.1f} after"
     )
 
@@ -71,23 +73,30 @@ def _report(name: str, figures: list[Figure], conditions: str) -> dict[str, Any]
 
 
 def _table(name: str, figures: list[Figure], conditions: str) -> Table:
-    has_peer = any(figure.peer is not None for figure in figures)
     table = Table(title=name, title_justify="left", caption=conditions, caption_justify="left")
     table.add_column("figure")
     table.add_column("measured", justify="right")
-    if has_peer:
-        table.add_column("Apache Kafka", justify="right")
+    who, peers = peer_column(figures)
+    if who:
+        table.add_column(who, justify="right")
         table.add_column("ratio", justify="right")
     table.add_column("goal", justify="right")
     table.add_column("")
     table.add_column("note")
-    for figure in figures:
+    for figure, peer in zip(figures, peers, strict=True):
         measured = [f"{_number(figure.value)} {figure.unit}"]
-        if has_peer:
-            measured.append("" if figure.peer is None else _number(figure.peer))
-            measured.append("" if figure.ratio is None else f"{_number(figure.ratio)} x")
+        if who:
+            measured += [peer, "" if figure.ratio is None else f"{_number(figure.ratio)} x"]
         table.add_row(figure.name, *measured, _goal(figure), _VERDICTS[figure.met], figure.note)
     return table
+
+
+def peer_column(figures: list[Figure]) -> tuple[str, list[str]]:
+    """Its head, empty if nobody is there to compare with, and its cells; they say who it is if there are several."""
+    names = sorted({figure.peer_name for figure in figures if figure.peer is not None})
+    prefixes = {figure.peer_name: f"{figure.peer_name} " if len(names) > 1 else "" for figure in figures}
+    cells = ["" if each.peer is None else f"{prefixes[each.peer_name]}{_number(each.peer)}" for each in figures]
+    return "peer" if len(names) > 1 else "".join(names), cells
 
 
 def _goal(figure: Figure) -> str:

@@ -11,7 +11,7 @@ from typing import Self
 class Figure:
     """One measured value beside its goal: an upper bound if `at_most`, else a lower one; None is for information.
 
-    With a `peer` it stands beside what somebody else measured in the same run. The goal may then be one for the ratio:
+    With a `peer` it stands beside what somebody else reached in the same run. The goal may then be one for the ratio:
     the median of the ratios of all rounds, since a round sees one and the same machine.
     """
 
@@ -24,6 +24,7 @@ class Figure:
     peer: float | None = None
     ratio: float | None = None
     is_ratio_goal: bool = False
+    peer_name: str = "Apache Kafka"
 
     @classmethod
     def beside(
@@ -37,11 +38,12 @@ class Figure:
         at_most: bool = False,
         is_ratio_goal: bool = True,
         note: str = "",
+        peer_name: str = "Apache Kafka",
     ) -> Self:
         """Rounds of both sides; `peers` may be empty, if nobody is there to compare with."""
         ratio = median(own / peer for own, peer in zip(ours, peers, strict=True)) if peers else None
         peer = median(peers) if peers else None
-        return cls(name, median(ours), unit, goal, at_most, note, peer, ratio, is_ratio_goal)
+        return cls(name, median(ours), unit, goal, at_most, note, peer, ratio, is_ratio_goal, peer_name)
 
     @property
     def met(self) -> bool | None:

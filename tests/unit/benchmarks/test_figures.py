@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks.__main__ import peer_column
 from benchmarks.figures import Figure
 
 
@@ -35,3 +36,11 @@ def test_a_goal_for_the_value_does_not_look_at_the_ratio() -> None:
 def test_without_a_peer_a_goal_for_the_ratio_stays_open_and_one_for_the_value_does_not() -> None:
     assert Figure.beside("f", "1/s", [10.0], [], goal=5.0).met is None
     assert Figure.beside("f", "1/s", [10.0], [], goal=50.0, is_ratio_goal=False).met is False
+
+
+def test_a_table_of_one_peer_is_headed_by_it_and_one_of_several_names_them_in_each_row() -> None:
+    kafka = Figure.beside("f", "1/s", [10.0], [2.0])
+    other = Figure.beside("f", "1/s", [10.0], [2.0], peer_name="aiokafka")
+    alone = Figure("f", 1.0, "s")
+    assert peer_column([kafka, alone]) == ("Apache Kafka", ["2", ""])
+    assert peer_column([kafka, other]) == ("peer", ["Apache Kafka 2", "aiokafka 2"])

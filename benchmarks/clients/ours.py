@@ -1,0 +1,85 @@
+"""headrace: record by record, and as Arrow tables."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+
+from benchmarks.clients import PARTITION, VALUE, WrongCountError
+from headrace import Consumer, Producer
+
+
+def produce(address: str, topic: str, count: int) -> float:
+    with Producer(address) as producer:
+        producer.partitions(topic)
+        send = producer.send
+        last = None
+        start = time.perf_counter()
+        for _ in range(count):
+            last = send(topic, VALUE)
+        producer.flush()
+        seconds = time.perf_counter() - start
+        if last is not None and last.result().offset < count - 1:
+            raise WrongCountError(f"the last of {count} records has offset {last.result().offset}")
+    return seconds
+
+
+def consume(address: str, topic: str, count: int) -> float:
+    with Consumer(address) as consumer:
+        consumer.partitions(topic)
+        start = time.perf_counter()
+        consumer.assign([(topic, PARTITION)])
+        consumer.seek_to_beginning()
+        size = 0
+        for record in islice(consumer, count):
+            size += len(record.value)
+        seconds = time.perf_counter() - start
+    if size != count * len(VALUE):
+        raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")
+    return seconds
+
+
+def arrow_write(address: str, topic: str, count: int) -> float:
+    import pyarrow as pa
+
+    from headrace import arrow
+
+    table = pa.table({"value": pa.array([VALUE] * count, pa.binary())})
+    with Producer(address) as producer:
+        producer.partitions(topic)
+        start = time.perf_counter()
+        written = arrow.write(table, topic, producer)
+        seconds = time.perf_counter() - start
+    if written != count:
+        raise WrongCountError(f"{written} of {count} records were written")
+    return seconds
+
+
+def arrow_read(address: str, topic: str, count: int) -> float:
+    from headrace import arrow
+
+    start = time.perf_counter()
+    table = arrow.read(topic, address)
+    seconds = time.perf_counter() - start
+    if table.num_rows != count:
+        raise WrongCountError(f"{table.num_rows} of {count} records were read")
+    return seconds
+
+
+# For latency.py
+
+
+def sender(address: str, topic: str) -> tuple[Callable[[bytes], object], Callable[[], object]]:
+    """How to send one value at once, and how to end."""
+    producer = Producer(address, linger_ms=0)
+    producer.partitions(topic)
+    return lambda value: producer.send(topic, value), producer.close
+
+
+def values(address: str, topic: str) -> Iterator[bytes]:
+    """Values as they come."""
+    with closing(Consumer(address)) as consumer:
+        consumer.assign([(topic, PARTITION)])
+        consumer.seek_to_beginning()
+        for record in consumer:
+            yield record.value
