@@ -7,8 +7,9 @@ shard of the group hears of it here: that is all that the two know of one anothe
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from headrace.cluster.broker_configs import BROKER_CONFIGS
 from headrace.cluster.config_types import Value
-from headrace.cluster.image import Image
+from headrace.cluster.image import CLUSTER_DEFAULT, Image
 from headrace.coordinator.group_settings import GroupSettings
 from headrace.coordinator.groups import GroupShard
 from headrace.coordinator.result import Marking, Producer
@@ -22,6 +23,7 @@ from headrace.server.transaction_markers import TransactionMarkers
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+_VERIFICATION: Final = "transaction.partition.verification.enable"
 
 
 class Coordinators:
@@ -32,6 +34,7 @@ class Coordinators:
         group_settings = GroupSettings.from_configs(values)
         transaction_settings = _transaction_settings(values)
         self._clock = clock
+        self._verifies_by_file = bool(values[_VERIFICATION])
         self.groups: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             GROUP_RECORDS,
@@ -51,16 +54,26 @@ class Coordinators:
         self.admission = TransactionAdmission(self.transactions, partitions, clock)
 
     def start(self, image: Image) -> None:
+        self._configure(image)
         self.groups.start(image)
         self.transactions.start(image)
 
     def image_changed(self, old: Image, new: Image) -> None:
+        if new.configs is not old.configs:
+            self._configure(new)
         self.groups.image_changed(old, new)
         self.transactions.image_changed(old, new)
 
     def stop(self) -> None:
         self.groups.stop()
         self.transactions.stop()
+
+    def _configure(self, image: Image) -> None:
+        """What may be set while the broker runs."""
+        text = image.config(CLUSTER_DEFAULT).get(_VERIFICATION)
+        self.admission.verifies = (
+            self._verifies_by_file if text is None else bool(BROKER_CONFIGS[_VERIFICATION].parse(text))
+        )
 
     def _mark(self, marking: Marking, coordinator_epoch: int) -> None:
         def finish(_: None) -> None:

@@ -4,6 +4,8 @@ A batch that belongs to no ongoing transaction would never be committed nor abor
 committed data. So a partition's first batch is verified with the coordinator (KIP-890). Clients that speak transaction
 version 2 leave even the adding to the broker: their first batch adds the partition. As long as the log knows the
 transaction, nobody is asked again.
+
+transaction.partition.verification.enable=false spares older clients the question, and the log its safety.
 """
 
 from enum import Enum
@@ -48,7 +50,7 @@ Verdicts: TypeAlias = dict[tuple[str, int], ErrorCode]
 class TransactionAdmission:
     """Knows by the logs of the partitions which transactions were admitted before."""
 
-    __slots__ = ("_clock", "_partitions", "_transactions")
+    __slots__ = ("_clock", "_partitions", "_transactions", "verifies")
 
     def __init__(
         self, transactions: "CoordinatorRuntime[TransactionShard]", partitions: "Partitions", clock: "Clock"
@@ -56,6 +58,7 @@ class TransactionAdmission:
         self._transactions = transactions
         self._partitions = partitions
         self._clock = clock
+        self.verifies = True  # transaction.partition.verification.enable, as it holds now
 
     def is_admitted(self, place: tuple[str, int], producer: Producer) -> bool:
         """Is a transaction of this producer open in the partition?"""
@@ -65,7 +68,7 @@ class TransactionAdmission:
     def admit(self, transactional_id: str, producer: Producer, places: Places, *, asking: Asking) -> Later[Verdicts]:
         """What to tell the client about each place that is not admitted yet; NONE: write."""
         new = frozenset(place for place in places if not self.is_admitted(place, producer))
-        if not new:
+        if not new or (asking is not Asking.ADD and not self.verifies):
             nothing: Later[Verdicts] = Later()
             nothing.resolve({})
             return nothing

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from headrace.cluster.image import CLUSTER_DEFAULT
 from headrace.coordinator.result import Producer
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_partitions_to_txn import (
@@ -16,7 +17,7 @@ from headrace.protocol.messages.end_txn import EndTxnRequest
 from headrace.protocol.messages.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest
 from headrace.protocol.messages.list_transactions import ListTransactionsRequest
-from headrace.protocol.messages.metadata_records import PartitionChangeRecord
+from headrace.protocol.messages.metadata_records import ConfigRecord, PartitionChangeRecord
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -30,6 +31,7 @@ TIMEOUT_MS = 60_000
 BROKER_ADDS = 12  # the version of Produce from which on clients leave the adding to the broker
 CLIENT_ADDS = 11
 NOBODY = -1
+VERIFICATION = "transaction.partition.verification.enable"
 
 
 @pytest.fixture
@@ -143,6 +145,16 @@ def test_a_message_that_comes_too_late_is_refused(node: OneNode) -> None:
     end(node, producer, commit=True)
     assert write(node, producer, b"late", sequence=1) is not ErrorCode.NONE
     assert end_offset(node) == 2
+
+
+def test_older_clients_are_not_verified_if_that_is_switched_off(node: OneNode) -> None:
+    late = Producer(77, 0)
+    assert write(node, late, b"late", version=CLIENT_ADDS) is not ErrorCode.NONE
+    node.controller.write(ConfigRecord(*CLUSTER_DEFAULT, VERIFICATION, "false"))
+    assert write(node, late, b"late", version=CLIENT_ADDS) is ErrorCode.NONE
+    assert write(node, Producer(78, 0), b"late", version=BROKER_ADDS) is not ErrorCode.NONE
+    node.controller.write(ConfigRecord(*CLUSTER_DEFAULT, VERIFICATION, None))
+    assert write(node, Producer(79, 0), b"late", version=CLIENT_ADDS) is not ErrorCode.NONE
 
 
 def test_a_zombie_is_fenced_by_its_successor(node: OneNode) -> None:
