@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +18,8 @@ from headrace.protocol.error_codes import ErrorCode
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin
     from headrace.client.admin_transactions import TransactionDescription, TransactionListing
+
+_OVER: Final = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
 
 
 def list_transactions(
@@ -133,7 +135,8 @@ async def _explained(error: KafkaError, admin: AsyncAdmin, ids: Sequence[str]) -
 
 
 def _running_ms(each: TransactionDescription, now_ms: int) -> int | None:
-    return None if each.started_ms < 0 else max(now_ms - each.started_ms, 0)
+    """None if it does not run: a coordinator goes on telling when the last one began."""
+    return None if each.started_ms < 0 or each.state in _OVER else max(now_ms - each.started_ms, 0)
 
 
 def _fields(each: TransactionDescription, now_ms: int) -> dict[str, Any]:

@@ -188,7 +188,11 @@ def _start(writer: Writer) -> int:
 
 async def _writers(admin: AsyncAdmin, partitions: Iterable[TopicPartition], timeout: float) -> list[Writer]:
     found = await admin.describe_producers(partitions, timeout=timeout)
-    return [Writer(partition, state) for partition, states in sorted(found.items()) for state in states]
+    return [
+        Writer(partition, state)
+        for partition, states in sorted(found.items())
+        for state in sorted(states, key=lambda state: state.producer_id)
+    ]
 
 
 async def _known(admin: AsyncAdmin, writers: Sequence[Writer], timeout: float) -> dict[int, TransactionDescription]:

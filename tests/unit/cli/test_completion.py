@@ -43,6 +43,10 @@ def test_nouns_options_and_topics_are_completed(headrace_bootstrap: str) -> None
     assert completed("headrace topic cr", headrace_bootstrap) == ["create"]
     assert "--partitions" in completed("headrace topic create --p", headrace_bootstrap)
     assert completed(f"headrace consume {name[:-1]}", headrace_bootstrap) == [name]
+    group = unique("readers")
+    done("group", "reset", group, name, "--to", "latest", bootstrap=headrace_bootstrap)
+    assert completed(f"headrace group describe {group}", headrace_bootstrap) == [group]
+    assert completed("headrace transaction describe qqqq", headrace_bootstrap) == []
 
 
 def test_without_a_broker_there_are_no_names_and_no_noise() -> None:

@@ -14,13 +14,15 @@ def test_help_lists_the_nouns() -> None:
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
     for line in (
-        "cluster     Look at brokers, features and the metadata quorum.",
-        "config      Look at and change configs and quotas.",
-        "consume     Print the records of topics, and go on as more come.",
-        "log         Look into the files of a log, and where brokers keep them.",
-        "produce     Write lines or files to a topic.",
-        "start       Start one broker",
-        "topic       Create, look at and change topics.",
+        "cluster      Look at brokers, features and the metadata quorum.",
+        "config       Look at and change configs and quotas.",
+        "consume      Print the records of topics, and go on as more come.",
+        "group        Look at consumer groups, and change where they go on.",
+        "log          Look into the files of a log, and where brokers keep them.",
+        "produce      Write lines or files to a topic.",
+        "start        Start one broker",
+        "topic        Create, look at and change topics.",
+        "transaction  Look at transactions, and end those which hang.",
     ):
         assert f"  {line}" in result.output
 
