@@ -287,8 +287,13 @@ class Partitions:
                 _LOG.error("[%s] its files stay: %s", place, error)
 
     def delete_strays(self) -> None:
-        """After the first image: delete the logs of topics that were deleted while this node was away."""
+        """After the first image: delete the logs of topics that were deleted while this node was away.
+
+        A log with the name of a partition of today may be of an older topic, too: that is seen when it is opened.
+        """
         for place in list(self._logs):
+            if (self._image.topic_ids.get(place.topic), place.partition) in self._sleeping:
+                continue  # ten thousand ids to read would be felt at the start
             # One without an id was never flushed, or is older than ids: then its name must do.
             topic_id = self._logs.topic_id(place) or self._image.topic_ids.get(place.topic)
             if topic_id not in self._image.topics:

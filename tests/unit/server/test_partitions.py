@@ -226,7 +226,7 @@ def test_topics_that_were_deleted_while_the_node_was_away_are_deleted_at_its_sta
     node.create_topic("replaced")
     assert directories(fs) == ["gone-0", "kept-0", "replaced-0"]
     again = restart(node, fs)
-    assert directories(fs) == ["kept-0"]
+    assert directories(fs) == ["kept-0", "replaced-0"]
     assert [append(again, topic) for topic in ("kept", "replaced")] == [1, 0]
     assert directories(fs) == ["kept-0", "replaced-0"]
 
