@@ -21,7 +21,7 @@ class TopicSettings(NamedTuple):
 class TopicDefaults:
     """The settings of topics, on top of this broker's own configs at one moment."""
 
-    __slots__ = ("_defaults", "_plain", "_producer_id_expiration_ms")
+    __slots__ = ("_defaults", "_last", "_plain", "_producer_id_expiration_ms")
 
     def __init__(self, image: Image, node_id: int, static: Mapping[str, str]) -> None:
         node = image.config(ConfigResource(ConfigKind.BROKER, str(node_id)))
@@ -29,9 +29,15 @@ class TopicDefaults:
         self._defaults = topic_defaults(broker)
         self._producer_id_expiration_ms: Any = broker["producer.id.expiration.ms"]
         self._plain = self._settings(self._defaults)  # shared by all topics without configs of their own
+        self._last: tuple[Mapping[str, str], TopicSettings] = ({}, self._plain)
 
     def settings_of(self, overrides: Mapping[str, str]) -> TopicSettings:
-        return self._settings(topic_values(overrides, self._defaults)) if overrides else self._plain
+        """Of a topic with these configs, which are an image's and never change."""
+        if not overrides:
+            return self._plain
+        if self._last[0] is not overrides:  # a thousand partitions of one topic come one after the other, and share it
+            self._last = (overrides, self._settings(topic_values(overrides, self._defaults)))
+        return self._last[1]
 
     def _settings(self, configs: Mapping[str, Value]) -> TopicSettings:
         values: Any = configs  # each was checked by its declaration: type and bounds

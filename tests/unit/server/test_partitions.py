@@ -130,6 +130,17 @@ def test_topics_without_configs_share_one(node: OneNode) -> None:
     assert node.partition("t").log.config is node.partition("u").log.config
 
 
+def test_partitions_of_a_topic_share_its_configs_also_when_they_wake_one_by_one(
+    node: OneNode, fs: MemoryFileSystem
+) -> None:
+    node.create_topic("t", partitions=2, retention_ms="7")
+    node.create_topic("u", retention_ms="8")
+    again = restart(node, fs)
+    first, second, other = (again.partition(*place).log.config for place in (("t", 0), ("t", 1), ("u", 0)))
+    assert first is second
+    assert (first.retention_ms, other.retention_ms) == (7, 8)
+
+
 def test_a_log_that_cannot_be_opened_stops_no_other(
     node: OneNode, fs: MemoryFileSystem, caplog: pytest.LogCaptureFixture
 ) -> None:
