@@ -22,14 +22,15 @@ from tests.support.missing import say_missing
 
 # As most people run a broker of one node: no authorizer. Everything else is the default of each.
 _WITHOUT_AUTHORIZER = {"authorizer.class.name": "", "super.users": ""}
-# Groups move at once: heartbeats are frequent, and a member that is gone may be missed soon.
-_QUICK_GROUPS = {
+# Heartbeats are frequent, a member that is gone may be missed soon, and a transaction ends when its time is up.
+_QUICK = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.assignment.interval.ms": "0",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
 }
 # Of what Apache Kafka is told in its file, what shows in the configs of topics.
 _STATIC = {name: SETTINGS[name] for name in ("log.retention.ms", "log.index.size.max.bytes")}
@@ -38,7 +39,7 @@ _STATIC = {name: SETTINGS[name] for name in ("log.retention.ms", "log.index.size
 @pytest.fixture(scope="session")
 def apache_kafka(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKafka]:
     """One Apache Kafka for all clients, since it takes its time to start; topics have names of their own."""
-    settings = _WITHOUT_AUTHORIZER | _QUICK_GROUPS
+    settings = _WITHOUT_AUTHORIZER | _QUICK
     with ApacheKafka(tmp_path_factory.mktemp("apache-kafka"), kafka_tools, settings=settings) as kafka:
         yield kafka
 
@@ -55,7 +56,7 @@ def running(directory: Path, configs: Mapping[str, str] | None = None) -> Iterat
 @pytest.fixture(scope="module")
 def headrace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A Headrace for the tests of one file."""
-    with running(tmp_path_factory.mktemp("headrace"), _QUICK_GROUPS) as broker:
+    with running(tmp_path_factory.mktemp("headrace"), _QUICK) as broker:
         yield broker
 
 
@@ -79,7 +80,7 @@ def java_tools(kafka_tools: KafkaTools) -> Iterator[JavaTools]:
 @pytest.fixture(scope="module")
 def both(java_tools: JavaTools, apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Apache Kafka's tools, its broker, and a Headrace that was told the same in its file."""
-    with running(tmp_path_factory.mktemp("headrace"), _STATIC | _QUICK_GROUPS) as ours:
+    with running(tmp_path_factory.mktemp("headrace"), _STATIC | _QUICK) as ours:
         yield Both(java_tools, apache_kafka, ours)
 
 
