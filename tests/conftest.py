@@ -1,6 +1,7 @@
 """Fixtures that many tests share. Those which run Apache Kafka are made once per session: a JVM costs a second."""
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.both_brokers import bootstrap, headrace_bootstrap, kafka_bootstrap
 from tests.support.kafka_run import KafkaRun, record_run
@@ -8,6 +9,10 @@ from tests.support.kafka_tools import KafkaTools, fetch_jars, missing_tool
 from tests.support.missing import IN_CI
 
 __all__ = ["bootstrap", "headrace_bootstrap", "kafka_bootstrap"]
+
+# How fast examples come says something about the machine, which others use, too, and nothing about the code.
+settings.register_profile("headrace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("headrace")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
