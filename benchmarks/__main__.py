@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 
-MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen", "client", "broker", "sizes")
+MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen", "client", "broker", "groups", "sizes")
 WIDTH: Final = 160  # where nobody knows how wide the screen is
 _VERDICTS: Final = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
 

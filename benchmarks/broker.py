@@ -6,22 +6,12 @@
 Without Java the figures of Headrace stand alone, and goals that are ratios are left open.
 """
 
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Final
+from contextlib import ExitStack
 
 from benchmarks.beside_kafka import confluent, footprint, latency, throughput
+from benchmarks.beside_kafka.competitors import competitors, scratch_directory
 from benchmarks.beside_kafka.contest import FULL, QUICK, Contest, Effort
-from benchmarks.beside_kafka.footprint import MakeNode
-from benchmarks.beside_kafka.nodes import Headrace, Kafka
 from benchmarks.figures import Figure
-from tests.support.kafka_tools import REPOSITORY, KafkaTools, fetch_jars, missing_tool
-
-CACHE: Final = REPOSITORY / ".cache"  # on the disk, which a temporary directory is not everywhere
 
 
 def run() -> list[Figure]:
@@ -33,8 +23,8 @@ def run_quick() -> list[Figure]:
 
 
 def _run(effort: Effort) -> list[Figure]:
-    make_nodes = list(_competitors())
-    with _directory() as directory:
+    make_nodes = list(competitors())
+    with scratch_directory() as directory:
         figures = footprint.starts(make_nodes, directory, effort)
         with ExitStack() as stack:
             nodes = [stack.enter_context(make(directory / f"broker-{place}")) for place, make in enumerate(make_nodes)]
@@ -51,23 +41,3 @@ def _run(effort: Effort) -> list[Figure]:
                 footprint.after_traffic(contest),
             ]
     return figures
-
-
-def _competitors() -> Iterator[MakeNode]:
-    yield Headrace
-    missing = missing_tool()
-    if missing is None:
-        tools = KafkaTools(fetch_jars())
-        yield lambda directory: Kafka(directory, tools)
-    else:
-        print(f"Apache Kafka is not measured: {missing}.", file=sys.stderr)
-
-
-@contextmanager
-def _directory() -> Iterator[Path]:
-    CACHE.mkdir(exist_ok=True)
-    path = Path(tempfile.mkdtemp(prefix="bench-", dir=CACHE))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path)

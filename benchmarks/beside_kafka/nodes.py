@@ -73,8 +73,10 @@ class Node(ABC):
     name: str
     needs_warm_up: bool  # it compiles while it runs
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are server configs that differ from what it comes with."""
         self._directory = directory
+        self._settings = dict(settings or {})
         self._log_file = directory / "broker.log"
         self.data = directory / "data"
         self.port = 0
@@ -174,15 +176,16 @@ class Headrace(Node):
 
     def _command(self) -> Sequence[str]:
         script = Path(sys.executable).with_name("headrace")
-        return [str(script), "start", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}"]
+        configs = [argument for name, value in self._settings.items() for argument in ("--set", f"{name}={value}")]
+        return [str(script), "start", "--data", str(self.data), "--listen", f"127.0.0.1:{self.port}", *configs]
 
 
 class Kafka(Node):
     name = "Apache Kafka"
     needs_warm_up = True
 
-    def __init__(self, directory: Path, tools: KafkaTools) -> None:
-        super().__init__(directory)
+    def __init__(self, directory: Path, tools: KafkaTools, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(directory, settings)
         self._tools = tools
         self._controller_port = 0
 
@@ -208,6 +211,7 @@ class Kafka(Node):
             "advertised.listeners": listeners,
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
             "log.dirs": str(self.data),
+            **self._settings,
         }
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return self._properties

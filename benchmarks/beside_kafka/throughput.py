@@ -40,20 +40,20 @@ class Turn:
 
 def tiny(contest: Contest) -> Figure:
     workload = Workload("produce", batch_bytes=200, connections=16, in_flight=5)
-    ours, kafkas = _by_time(contest, "tiny", workload)
+    ours, kafkas = by_time(contest, "tiny", workload)
     return Figure.beside(
         "produce 200 B, 16 connections x 5",
         "requests/s",
         [turn.load.per_second for turn in ours],
         [turn.load.per_second for turn in kafkas],
         goal=5.0,
-        note=_note(ours, kafkas, workload),
+        note=note_of(ours, kafkas, workload),
     )
 
 
 def medium(contest: Contest) -> Figure:
     workload = Workload("produce", batch_bytes=16 * KB, connections=16, in_flight=5)
-    ours, kafkas = _by_time(contest, "medium", workload)
+    ours, kafkas = by_time(contest, "medium", workload)
     return _megabytes("produce 16 KB, 16 connections x 5", ours, kafkas, workload, goal=1.4)
 
 
@@ -79,14 +79,14 @@ def large(contest: Contest) -> Figure:
 def fetch(contest: Contest) -> Figure:
     workload = Workload("fetch", batch_bytes=MB, connections=4, in_flight=1, batches=FETCHED_BATCHES)
     filling = replace(workload, kind="produce", requests=FETCHED_BATCHES)
-    ours, kafkas = _by_time(contest, "fetched", workload, filling)
+    ours, kafkas = by_time(contest, "fetched", workload, filling)
     return _megabytes("fetch 1 MB slices, 4 connections", ours, kafkas, workload, goal=1.0)
 
 
 def synced(contest: Contest) -> Figure:
     """Every acknowledgement survives a power cut: flush.messages=1 of the topic, which both brokers know."""
     workload = Workload("produce", batch_bytes=200, connections=16, in_flight=5)
-    ours, kafkas = _by_time(contest, "synced", workload, configs={"flush.messages": "1"})
+    ours, kafkas = by_time(contest, "synced", workload, configs={"flush.messages": "1"})
     return Figure.beside(
         "produce 200 B, synced before each ack, 16 x 5",
         "acks/s",
@@ -94,11 +94,11 @@ def synced(contest: Contest) -> Figure:
         [turn.load.per_second for turn in kafkas],
         goal=8000,
         is_ratio_goal=False,
-        note=_note(ours, kafkas, workload),
+        note=note_of(ours, kafkas, workload),
     )
 
 
-def _by_time(
+def by_time(
     contest: Contest,
     topic: str,
     workload: Workload,
@@ -137,11 +137,11 @@ def _megabytes(name: str, ours: Sequence[Turn], kafkas: Sequence[Turn], workload
         [turn.load.mb_per_second for turn in ours],
         [turn.load.mb_per_second for turn in kafkas],
         goal=goal,
-        note=_note(ours, kafkas, workload),
+        note=note_of(ours, kafkas, workload),
     )
 
 
-def _note(ours: Sequence[Turn], kafkas: Sequence[Turn], workload: Workload) -> str:
+def note_of(ours: Sequence[Turn], kafkas: Sequence[Turn], workload: Workload) -> str:
     """CPU time per request, which holds when wall time does not, and whether the generator was fast enough."""
     cpu = " : ".join(f"{min(turn.cpu_us for turn in turns):,.0f}" for turns in (ours, kafkas) if turns)
     turns = [*ours, *kafkas]

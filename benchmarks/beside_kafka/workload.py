@@ -1,6 +1,7 @@
 """What one connection of a load says and must hear, built before anything is measured.
 
-All requests of a connection have one size, and all right answers have one size and, but for an offset, the same bytes.
+All requests of a connection have one size, and all right answers have one size and, but for an offset, the same bytes;
+that of a commit has no offset.
 So an answer is checked by two comparisons, and its offset must be the one that is due: every error code, every length,
 and every acknowledgement counts. Of a batch that is fetched the header is checked; the records behind it are thrown
 away by the kernel, since copying them would cost as much as sending them. The load generator uses the requests and the
@@ -26,6 +27,14 @@ from headrace.protocol.messages.fetch import (
     PartitionData,
 )
 from headrace.protocol.messages.headers import RequestHeader
+from headrace.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from headrace.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -38,6 +47,7 @@ from headrace.protocol.records import NewRecord, build_batch
 
 PRODUCE_VERSION: Final = 10  # librdkafka's
 FETCH_VERSION: Final = 16
+COMMIT_VERSION: Final = 9
 ACKS_ALL: Final = -1
 _CORRELATION_ID: Final = 7
 _TIMEOUT_MS: Final = 60_000
@@ -59,7 +69,7 @@ class Workload:
     partition one after the other, again and again.
     """
 
-    kind: str  # produce or fetch
+    kind: str  # produce, fetch or commit
     _: KW_ONLY
     batch_bytes: int
     connections: int
@@ -79,8 +89,13 @@ class Workload:
     def from_json(cls, text: str) -> Self:
         return cls(**json.loads(text))
 
-    def talk(self, partition: int) -> "ProduceTalk | FetchTalk":
-        return ProduceTalk(self, partition) if self.kind == "produce" else FetchTalk(self, partition)
+    def talk(self, partition: int) -> "ProduceTalk | FetchTalk | CommitTalk":
+        match self.kind:
+            case "produce":
+                return ProduceTalk(self, partition)
+            case "fetch":
+                return FetchTalk(self, partition)
+        return CommitTalk(self, partition)
 
 
 def batch_of(size_bytes: int, timestamp_ms: int) -> bytes:
@@ -206,6 +221,39 @@ class FetchTalk(_Talk):
         if count == 1:
             return self.answer(next(self._answered))
         return b"".join([bytes(self.answer(offset)) for offset in islice(self._answered, count)])
+
+
+class CommitTalk:
+    """One offset of one partition per request, by a group of its own that has no members."""
+
+    rest_bytes: Final = 0
+
+    def __init__(self, workload: Workload, partition: int) -> None:
+        topic = workload.topic
+        committed = [OffsetCommitRequestTopic(topic, partitions=[OffsetCommitRequestPartition(partition, 1_000_000)])]
+        frame = request_frame(
+            "OffsetCommit", COMMIT_VERSION, OffsetCommitRequest(f"group-{partition}", topics=committed)
+        )
+        self.request_bytes = len(frame)
+        self._bursts = [memoryview(frame * count) for count in range(workload.in_flight + 1)]
+        taken = [OffsetCommitResponseTopic(topic, partitions=[OffsetCommitResponsePartition(partition)])]
+        self._answer = response_frame("OffsetCommit", COMMIT_VERSION, OffsetCommitResponse(topics=taken))
+        self.head_bytes = len(self._answer)
+
+    def requests(self, count: int) -> memoryview:
+        return self._bursts[count]
+
+    def check(self, buffer: bytearray, at: int) -> None:
+        """Raises WrongAnswerError."""
+        if not buffer.startswith(self._answer, at):
+            seen = bytes(buffer[at : at + self.head_bytes])
+            raise WrongAnswerError(f"{seen.hex(' ')}, and due was {self._answer.hex(' ')}")
+
+    def answer(self, _: int) -> bytearray:
+        return bytearray(self._answer)
+
+    def answers(self, count: int) -> bytes | bytearray:
+        return self._answer * count
 
 
 def _fetch(topic_id: bytes, partition: int, offset: int, max_bytes: int) -> FetchRequest:

@@ -59,7 +59,7 @@ def consume_many(address: str, topic: str, count: int) -> float:
         consumer.assign([TopicPartition(topic, PARTITION, 0)])
         size = seen = 0
         while seen < count:
-            found = consumer.consume(_MANY, timeout=SILENCE_SECONDS)
+            found = consumer.consume(min(_MANY, count - seen), timeout=SILENCE_SECONDS)  # waits for all of them
             if not found:
                 raise WrongCountError(f"{seen} of {count} records came within {SILENCE_SECONDS:.0f} s")
             for message in found:

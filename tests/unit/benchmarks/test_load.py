@@ -17,9 +17,10 @@ PRODUCE = Workload(
     "produce", batch_bytes=200, connections=3, in_flight=5, topic="t", topic_id="00" * 16, requests=40, timestamp_ms=1
 )
 FETCH = replace(PRODUCE, kind="fetch", batch_bytes=300_000, in_flight=1, batches=4, requests=9)
+COMMIT = replace(PRODUCE, kind="commit", batch_bytes=0)
 
 
-@pytest.mark.parametrize("workload", [PRODUCE, FETCH], ids=lambda workload: workload.kind)
+@pytest.mark.parametrize("workload", [PRODUCE, FETCH, COMMIT], ids=lambda workload: workload.kind)
 def test_against_a_sink_every_request_is_answered(workload: Workload) -> None:
     load = generator_alone(workload)
     assert load.requests == workload.connections * workload.requests
@@ -75,7 +76,7 @@ def _of_another_request(answer: bytearray) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_with_error, _longer, _of_another_request])
-@pytest.mark.parametrize("workload", [PRODUCE, FETCH], ids=lambda workload: workload.kind)
+@pytest.mark.parametrize("workload", [PRODUCE, FETCH, COMMIT], ids=lambda workload: workload.kind)
 def test_an_answer_that_is_not_right_ends_the_measurement(
     workload: Workload, spoil: Callable[[bytearray], None]
 ) -> None:
