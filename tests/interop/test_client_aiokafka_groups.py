@@ -124,7 +124,7 @@ async def test_members_share_the_partitions_and_take_over_where_others_stopped(
     address: str, topic: str, strategy: type
 ) -> None:
     await create_topic(address, topic, PARTITIONS)
-    settings = {"partition_assignment_strategy": [strategy]}
+    settings: dict[str, Any] = {"partition_assignment_strategy": [strategy]}
     async with crew(address, topic) as group:
         first = await group.join(**settings)
         await group.share()

@@ -46,7 +46,7 @@ def described(address: str, group: str) -> ConsumerGroupDescription:
 
 def listed(address: str, group: str, **filters: object) -> list[tuple[ConsumerGroupState, ConsumerGroupType, bool]]:
     client = admin(address)
-    result = client.list_consumer_groups(**filters).result(SECONDS)  # type: ignore[arg-type]
+    result = client.list_consumer_groups(**filters).result(SECONDS)
     assert not result.errors
     return [(row.state, row.type, row.is_simple_consumer_group) for row in result.valid if row.group_id == group]
 

@@ -1,6 +1,7 @@
 """kafka-python in groups: members share, leave and return, keep their place, and are administered."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import TopicPartition
@@ -56,7 +57,7 @@ def offset(number: int, note: str = "") -> OffsetAndMetadata:
 def test_members_share_the_partitions_and_take_over_where_others_stopped(
     address: str, made: str, strategy: type
 ) -> None:
-    settings = {"partition_assignment_strategy": [strategy]}
+    settings: dict[str, Any] = {"partition_assignment_strategy": [strategy]}
     with crew(address, made) as group:
         first = group.join(made, **settings)
         group.share(*everywhere(made))
