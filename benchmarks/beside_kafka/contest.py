@@ -36,7 +36,7 @@ FULL = Effort(
     sustained_rounds=2,
     messages=1_000_000,
     partitions=10_000,
-    starts=5,
+    starts=3,
 )
 QUICK = Effort(
     rounds=1,
