@@ -62,6 +62,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from headrace import aio as aio
+    from headrace import arrow as arrow
     from headrace import testing as testing
     from headrace.client.admin import Admin
     from headrace.client.admin_access import Acl, AclFilter
@@ -167,8 +169,8 @@ _LAZY: Final = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "testing":
-        return import_module("headrace.testing")
+    if name in ("aio", "arrow", "testing"):
+        return import_module(f"headrace.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     module, attribute = _LAZY[name]
