@@ -3,12 +3,17 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import confluent_kafka
 import pytest
 
 import headrace as package
+from headrace.cli.transaction_hanging import Writer, without_coordinator
 from headrace.client.admin_changes import ConfigResource
+from headrace.client.admin_partitions import ProducerState
+from headrace.client.admin_transactions import TransactionDescription
+from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.protocol.records import NewRecord, build_batch
@@ -150,6 +155,15 @@ def test_what_hangs_is_found_and_aborted(bootstrap: str, topic: str) -> None:
     assert headrace("transaction", "abort", f"{topic}:0", bootstrap=bootstrap).err == (
         f"headrace: No transaction is open in {topic}-0.\n"
     )
+
+
+def test_a_transaction_hangs_where_its_coordinator_does_not_count_the_partition_to_it() -> None:
+    """It ended there, say, and a record came late: the coordinator may have begun another one since."""
+    here, there = TopicPartition("paid", 0), TopicPartition("paid", 1)
+    state = ProducerState(7, 0, 0, 0, 0, 5)
+    known = {7: TransactionDescription("tx", "Ongoing", 7, 0, 60_000, 0, (there,))}
+    writers = [Writer(here, state), Writer(there, state), Writer(there, replace(state, producer_id=8))]
+    assert without_coordinator(writers, known) == [writers[0], writers[2]]
 
 
 def test_of_several_open_transactions_one_is_chosen(bootstrap: str, topic: str) -> None:
