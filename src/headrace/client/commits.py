@@ -6,8 +6,8 @@ in a way that passes goes back to the front of the queue, and the next attempt c
 a commit never overwrites a newer one, however often it is tried, and a program that commits after each record causes no
 more requests than the broker can answer.
 
-A commit is bound to what the member had when it was asked for: if the group has moved on, offsets of partitions that
-are not owned any more are refused here, since the broker could not tell.
+A member commits only what it owns, when it asks and when the request is sent: a partition that went to another member
+meanwhile is refused here, since the broker could not tell.
 """
 
 import asyncio
@@ -87,12 +87,11 @@ OnCommit = Callable[[Offsets, KafkaError | None], object]
 class _Commit:
     """One call, until its fate is known."""
 
-    __slots__ = ("attempts", "deadline", "error", "future", "left", "offsets", "started", "who")
+    __slots__ = ("attempts", "deadline", "error", "future", "left", "offsets", "started")
 
-    def __init__(self, offsets: Offsets, who: GroupMember, started: float, deadline: float) -> None:
+    def __init__(self, offsets: Offsets, started: float, deadline: float) -> None:
         self.offsets = offsets
         self.left = dict(offsets)
-        self.who = who
         self.started = started
         self.deadline = deadline
         self.attempts = 0
@@ -101,15 +100,15 @@ class _Commit:
 
 
 class Commits:
-    """On the client's loop. `member` tells who commits now, `owns` whether a partition is still assigned."""
+    """On the client's loop. `member` tells who commits now, `may_commit` whether a partition is ours to commit."""
 
     def __init__(
-        self, cluster: Cluster, member: Callable[[], GroupMember], owns: Callable[[TopicPartition], bool]
+        self, cluster: Cluster, member: Callable[[], GroupMember], may_commit: Callable[[TopicPartition], bool]
     ) -> None:
         self._cluster = cluster
         self._is_by_epoch = cluster.settings.text("group.protocol") == "consumer"
         self._member = member
-        self._owns = owns
+        self._may_commit = may_commit
         self._backoff = retry_backoff(cluster.settings)
         self._loop = asyncio.get_running_loop()
         self._queue: list[_Commit] = []
@@ -124,12 +123,12 @@ class Commits:
         if not who.group_id:
             raise WrongStateError("This consumer has no group, so it has nothing to commit to: give it a group.")
         now = self._loop.time()
-        commit = _Commit(offsets, who, now, now + timeout)
+        commit = _Commit(offsets, now, now + timeout)
         if self._is_closed:
             commit.future.set_exception(ClosedError())
         elif not offsets:
             commit.future.set_result(None)
-        else:
+        elif not self._refuse_disowned(commit):
             self._queue.append(commit)
             if self._sender is None:
                 self._sender = self._loop.create_task(self._send_all(), name="headrace-commits")
@@ -149,8 +148,7 @@ class Commits:
             failures = 0
             while self._queue:
                 attempted, self._queue = self._queue, []
-                self._drop_disowned(attempted)
-                error = await self._attempt(attempted)
+                error = await self._attempt([commit for commit in attempted if not self._refuse_disowned(commit)])
                 if error is None:
                     failures = 0
                 else:
@@ -165,15 +163,11 @@ class Commits:
         finally:
             self._sender = None
 
-    def _drop_disowned(self, commits: list[_Commit]) -> None:
-        now = self._member()
-        for commit in commits:
-            if commit.who.generation == now.generation or commit.who.generation < 0:
-                continue
-            gone = [partition for partition in commit.left if not self._owns(partition)]
-            if gone:
-                commit.left.clear()
-                _settle(commit, _lost(gone))
+    def _refuse_disowned(self, commit: _Commit) -> bool:
+        gone = [partition for partition in commit.left if not self._may_commit(partition)]
+        if gone:
+            _settle(commit, _lost(gone))
+        return bool(gone)
 
     async def _attempt(self, commits: list[_Commit]) -> KafkaError | None:
         """One request for all of them. Settles what is decided by it; an error if some must be tried again."""
@@ -387,7 +381,7 @@ def _error(partition: TopicPartition, code: int) -> KafkaError:
 def _lost(partitions: list[TopicPartition]) -> CommitFailedError:
     return CommitFailedError(
         ErrorCode.ILLEGAL_GENERATION,
-        f"Offsets were not committed: {', '.join(map(str, partitions))} went to another member meanwhile.",
+        f"Offsets were not committed: {', '.join(map(str, partitions))} are not assigned to this member (any more).",
     )
 
 

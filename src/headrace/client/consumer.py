@@ -11,6 +11,7 @@ thread, however long the program takes for a record.
 `headrace.aio.Consumer` is the same for asyncio.
 """
 
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,9 @@ from headrace.client.consumer_errors import WakeupError
 from headrace.client.consumer_record import ConsumerRecord
 from headrace.client.errors import ClosedError
 from headrace.client.fetch_leaders import FoundOffset
+from headrace.client.group_member import GroupMember
+from headrace.client.group_notices import Kind, Listener, Listeners, RebalanceNotice
+from headrace.client.subscriptions import BrokerPattern
 from headrace.client.topic_partition import TopicPartition
 
 
@@ -36,17 +40,22 @@ class Consumer:
         bootstrap: str | Sequence[str] | None = None,
         *,
         group: str | None = None,
+        topics: str | Iterable[str] | None = None,
         config: Mapping[str, Any] | None = None,
         **configs: Any,
     ) -> None:
         """`bootstrap` is host:port of some brokers; configs are Kafka's, by keyword or in a dict with dots.
 
-        `group` is short for group_id. Raises ConfigError.
+        `group` is short for group_id, and `topics` are subscribed to at once. Raises ConfigError.
         """
         self._core = new_core(consumer_settings(bootstrap, config, configs, group))
         self._inbox = self._core.inbox
         self._intake = self._core.intake
+        self._watch = self._core.watch
         self._max_poll_records = self._core.settings.number("max.poll.records")
+        self._listeners = Listeners()
+        if topics is not None:
+            self.subscribe(topics)
 
     # Records
 
@@ -56,7 +65,7 @@ class Consumer:
 
     def _portions(self) -> Iterator[Iterator[ConsumerRecord]]:
         while True:
-            self._intake.progress.finish()
+            self._come_by()
             handed = None
             while handed is None:
                 seen = self._inbox.changes
@@ -74,7 +83,7 @@ class Consumer:
         """
         limit = self._max_poll_records if max_records is None else max_records
         deadline = time.monotonic() + timeout
-        self._intake.progress.finish()
+        self._come_by()
         while True:
             seen = self._inbox.changes
             self._attend()
@@ -82,14 +91,33 @@ class Consumer:
             if records or not self._wait(seen, deadline):
                 return records
 
+    def _come_by(self) -> None:
+        """The user asks for more: it is there, and what it had is done with."""
+        self._watch.touch()
+        self._intake.progress.finish()
+        if self._core.is_out:
+            self._core.came_back()
+
     def _attend(self) -> None:
-        """What comes before records: a wake-up, an error, a rebalance to hear of."""
+        """What comes before records: a wake-up, a rebalance to hear of, an error."""
         if self._inbox.is_closed:
             raise ClosedError("This consumer is closed.")
         if self._inbox.take_wakeup():
             raise WakeupError
+        while (notice := self._inbox.take_notice()) is not None:
+            self._hear_of(notice)
         if (error := self._inbox.take_error()) is not None:
             raise error
+
+    def _hear_of(self, notice: RebalanceNotice) -> None:
+        if notice.is_void:
+            return
+        try:
+            background.call(self._core.rebalances.prepare(notice))
+            if notice.listener is not None:
+                notice.listener(notice.partitions)
+        finally:
+            background.run_soon(notice.acknowledge)
 
     def _wait(self, seen: int, deadline: float | None) -> bool:
         """Until something has come since `seen`; False if the time is over."""
@@ -100,7 +128,10 @@ class Consumer:
         arrived.acquire()
         if not self._inbox.when_ready(arrived.release, seen=seen):
             return True
-        return arrived.acquire(timeout=left)
+        if arrived.acquire(timeout=left):
+            return True
+        self._inbox.stop_waiting()
+        return False
 
     def wakeup(self) -> None:
         """From any thread: let `poll`, or the iteration, raise WakeupError; the next one if none waits."""
@@ -108,13 +139,54 @@ class Consumer:
 
     # What is read
 
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str] | BrokerPattern,
+        *,
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+    ) -> None:
+        """Share the partitions of these topics with the other members of the group; instead of what was subscribed to.
+
+        `topics` are names, or a regular expression (`re.compile("orders-.*")`) that whole names match; as a
+        `BrokerPattern` it is matched by the broker. The listeners are called with a list of partitions inside `poll` or
+        the iteration: before records of new partitions come; before partitions are given up, in time to commit; and
+        when they were lost to others already (`on_revoked` if there is no `on_lost`).
+        """
+        wanted: Any = topics
+        if isinstance(topics, str):
+            wanted = [topics]
+        elif not isinstance(topics, re.Pattern | BrokerPattern):
+            wanted = list(topics)
+        self._listeners = Listeners(on_assigned, on_revoked, on_lost)
+        background.call(self._core.subscribe(wanted, self._listeners))
+
+    def subscription(self) -> set[str]:
+        """The topics that are subscribed to; of a pattern, those that match."""
+        return set(self._core.subscriptions.topics)
+
+    @property
+    def group_member(self) -> GroupMember:
+        """Who this is in its group, for `producer.send_offsets`."""
+        return self._core.group_member
+
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others; the group, if there is one, only keeps offsets."""
         background.call(self._core.assign([TopicPartition(*each) for each in partitions]))
 
     def unsubscribe(self) -> None:
-        """Read nothing."""
+        """Leave the group, and read nothing."""
+        self._intake.progress.finish()
+        self._settle()
         background.call(self._core.unsubscribe())
+
+    def _settle(self) -> None:
+        """Commit what is done with, if that is automatic, and say that the partitions are given up."""
+        background.call(self._core.settle())
+        owned = self._core.rebalances.owned if self._core.subscriptions.is_by_group else set()
+        if owned and (listener := self._listeners.of(Kind.REVOKED)) is not None:
+            listener(sorted(owned))
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that are read here at the moment."""
@@ -204,8 +276,22 @@ class Consumer:
 
     # The end
 
-    def close(self) -> None:
-        background.call(self._core.close())
+    def close(self, *, leave: bool = True) -> None:
+        """Commit what was handed out, if that is automatic, leave the group, and stop.
+
+        A member with a group_instance_id does not leave: it may come back until its session is over. With `leave=False`
+        no member does.
+        """
+        self._intake.progress.finish()
+        self._close(is_leaving=leave)
+
+    def _close(self, *, is_leaving: bool) -> None:
+        if self._core.is_closed:
+            return
+        try:
+            self._settle()
+        finally:
+            background.call(self._core.close(is_leaving=is_leaving))
 
     def __enter__(self) -> Self:
         return self
@@ -213,7 +299,12 @@ class Consumer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """After an exception, the records that were handed out last do not count as processed: they come again."""
+        if kind is None or issubclass(kind, WakeupError):
+            self._intake.progress.finish()
+        else:
+            self._intake.progress.abandon()
+        self._close(is_leaving=True)
 
 
 def _offsets(

@@ -9,27 +9,47 @@ does not lose its partitions, and fetches go on meanwhile.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.client import background
+from headrace.client.assignors import load_assignors
 from headrace.client.cluster import Cluster
 from headrace.client.commits import Commits, OffsetAndMetadata, Offsets, OnCommit
 from headrace.client.config import Settings, load_settings
 from headrace.client.consumer_configs import CONSUMER_CONFIGS
 from headrace.client.consumer_inbox import Inbox
 from headrace.client.consumer_intake import Intake
-from headrace.client.errors import ClosedError, KafkaError, error_for
+from headrace.client.errors import ClosedError, ConfigError, KafkaError, WrongStateError, error_for
 from headrace.client.fetch_leaders import NOT_FOUND, FoundOffset, Leaders
 from headrace.client.fetch_positions import Positions
 from headrace.client.fetcher import Fetcher
+from headrace.client.group_classic import ClassicMembership
+from headrace.client.group_consumer import ConsumerMembership
 from headrace.client.group_member import GroupMember
+from headrace.client.group_membership import Membership
+from headrace.client.group_notices import Listeners
+from headrace.client.group_rebalances import Rebalances
+from headrace.client.group_topics import GroupTopics
+from headrace.client.group_watch import UserWatch
 from headrace.client.metadata import Metadata
-from headrace.client.subscriptions import EARLIEST, LATEST, NO_EPOCH, PartitionState, Place, Subscriptions
+from headrace.client.subscriptions import (
+    EARLIEST,
+    LATEST,
+    NO_EPOCH,
+    BrokerPattern,
+    PartitionState,
+    Place,
+    Subscriptions,
+)
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
 
-NO_GROUP: Final = GroupMember("")
+_numbers: Final = itertools.count(1)  # of consumers, in their client ids
+_log: Final = logging.getLogger(__name__)
 
 
 def consumer_settings(
@@ -42,7 +62,32 @@ def consumer_settings(
     keywords = dict(configs)
     if group is not None:
         keywords["group_id"] = group
-    return load_settings(CONSUMER_CONFIGS, bootstrap, config, keywords)
+    if "client_id" not in keywords and "client.id" not in (config or {}):
+        name = keywords.get("group_id") or (config or {}).get("group.id")
+        keywords["client_id"] = f"consumer-{name}-{next(_numbers)}" if name else f"consumer-{next(_numbers)}"
+    settings = load_settings(CONSUMER_CONFIGS, bootstrap, config, keywords)
+    _check(settings)
+    load_assignors(settings.items("partition.assignment.strategy"))
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    """What cannot be together. Raises ConfigError."""
+    problems: list[str] = []
+    if settings.optional_text("group.id") == "":
+        problems.append("group.id must not be empty; leave it out for a consumer without a group")
+    if settings.text("group.protocol") == "consumer":
+        problems += [
+            f"{name} must be left out with group.protocol=consumer: the broker decides it"
+            for name in ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+            if settings.is_given(name)
+        ]
+    elif settings.optional_text("group.remote.assignor") is not None:
+        problems.append("group.remote.assignor must be left out with group.protocol=classic: a member assigns")
+    elif settings.number("heartbeat.interval.ms") >= settings.number("session.timeout.ms"):
+        problems.append("heartbeat.interval.ms must be below session.timeout.ms; a third of it is usual")
+    if problems:
+        raise ConfigError(problems)
 
 
 class ConsumerCore:
@@ -57,7 +102,7 @@ class ConsumerCore:
         self.inbox = Inbox(on_room=self._on_room)
         self.intake = Intake(settings, self.inbox)
         self.leaders = Leaders(self.cluster)
-        self.commits = Commits(self.cluster, lambda: self.group_member, self._owns)
+        self.commits = Commits(self.cluster, lambda: self.group_member, self._may_commit)
         self.positions = Positions(
             self.cluster,
             self.subscriptions,
@@ -73,6 +118,20 @@ class ConsumerCore:
             on_out_of_range=self.positions.out_of_range,
             on_new_leader=self.positions.wake,
         )
+        self.rebalances = Rebalances(
+            self.subscriptions,
+            self.inbox,
+            self.intake.progress,
+            commit=self.commit_done,
+            on_changed=self._partitions_changed,
+        )
+        self.watch = UserWatch(self.inbox, self.intake.progress, settings.seconds("max.poll.interval.ms"))
+        self._topics = GroupTopics(self.cluster, self.subscriptions)
+        self._membership: Membership | None = None
+        self._group_id = settings.optional_text("group.id")
+        self._commits_itself = self._group_id is not None and settings.flag("enable.auto.commit")
+        self._committer: asyncio.Task[None] | None = None
+        self._committed: dict[TopicPartition, OffsetAndMetadata] = {}  # what was committed automatically
         self.is_closed = False
         self.cluster.add_listener(self._metadata_came)
 
@@ -92,8 +151,8 @@ class ConsumerCore:
         self.inbox.drop_stale()
         self.intake.progress.cut()
 
-    def _owns(self, partition: TopicPartition) -> bool:
-        return partition in self.subscriptions.partitions
+    def _may_commit(self, partition: TopicPartition) -> bool:
+        return not self.subscriptions.is_by_group or partition in self.subscriptions.partitions
 
     def _check_open(self) -> None:
         if self.is_closed:
@@ -101,13 +160,30 @@ class ConsumerCore:
 
     @property
     def group_member(self) -> GroupMember:
-        return GroupMember(self.settings.optional_text("group.id") or "")
+        return GroupMember(self._group_id or "") if self._membership is None else self._membership.identity
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the group goes on without us until the user polls again."""
+        return self._membership is not None and self._membership.is_out
+
+    def came_back(self) -> None:
+        """From the user's thread."""
+        if self._membership is not None:
+            self._loop.call_soon_threadsafe(self._membership.came_back)
 
     def _metadata_came(self, metadata: Metadata) -> None:
-        for partition in self.subscriptions.partitions:
-            topic = metadata.topics.get(partition.topic)
-            if topic is not None and topic.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                self.inbox.fail(error_for(topic.error, f"Topic {topic.name!r} cannot be read: {topic.error.meaning}"))
+        read = self.subscriptions.topics | {partition.topic for partition in self.subscriptions.partitions}
+        for name in read:
+            topic = metadata.topics.get(name)
+            if topic is None or topic.error is ErrorCode.NONE:
+                continue
+            if topic.error.retriable:
+                self.cluster.request_update()  # it may come into being at any time
+            else:
+                self.inbox.fail(error_for(topic.error, f"Topic {name!r} cannot be read: {topic.error.meaning}"))
+        if self._membership is not None:
+            self._membership.topics_changed()
         self._wake()
 
     # What is read
@@ -116,11 +192,50 @@ class ConsumerCore:
         self._check_open()
         self.subscriptions.assign(partitions)
         self._partitions_changed()
+        self._start_committing()
+
+    async def subscribe(self, topics: Collection[str] | re.Pattern[str] | BrokerPattern, listeners: Listeners) -> None:
+        """Topics by name, or by a pattern that their whole name matches."""
+        self._check_open()
+        if self._group_id is None:
+            raise WrongStateError("A consumer without a group cannot subscribe: give it a group, or assign partitions.")
+        is_by_coordinator = self.settings.text("group.protocol") == "consumer"
+        if isinstance(topics, BrokerPattern) and not is_by_coordinator:
+            raise WrongStateError('Brokers match patterns only with group_protocol="consumer"; use re.compile(...).')
+        if self._membership is None:
+            kind = ConsumerMembership if is_by_coordinator else ClassicMembership
+            self._membership = kind(self.cluster, self._topics, self.rebalances, self.inbox, self.watch)
+        before = self.subscriptions.topics
+        if isinstance(topics, BrokerPattern):
+            self.subscriptions.subscribe_broker_pattern(topics.text)
+        elif isinstance(topics, re.Pattern):
+            self.subscriptions.subscribe_pattern(topics)
+        else:
+            self.subscriptions.subscribe(topics)
+        self.cluster.untrack(before - self.subscriptions.topics - {each.topic for each in self.rebalances.owned})
+        self.rebalances.listeners = listeners
+        self._topics.track()
+        self._start_committing()
+        self.watch.touch()
+        self._membership.start_or_change()
+
+    async def settle(self) -> None:
+        """Before the end, or before `unsubscribe`: commit what is done with, and change nothing any more."""
+        if self._membership is not None:
+            await self._membership.pause()
+        await self.commit_done(self.subscriptions.partitions)
 
     async def unsubscribe(self) -> None:
+        """After `settle`."""
         self._check_open()
+        await self._leave(is_leaving=True)
         self.subscriptions.unsubscribe()
         self._partitions_changed()
+
+    async def _leave(self, *, is_leaving: bool) -> None:
+        membership, self._membership = self._membership, None
+        if membership is not None:
+            await membership.close(is_leaving=is_leaving)
 
     def _partitions_changed(self) -> None:
         self._drop_stale()
@@ -214,7 +329,7 @@ class ConsumerCore:
         """The position of each partition, as it is committed."""
         return self._offsets(self.intake.progress.position)
 
-    def _offsets(self, place_of: Any) -> dict[TopicPartition, OffsetAndMetadata]:
+    def _offsets(self, place_of: Callable[[PartitionState], Place | None]) -> dict[TopicPartition, OffsetAndMetadata]:
         offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         for partition, state in self.subscriptions.partitions.items():
             place = place_of(state)
@@ -243,12 +358,47 @@ class ConsumerCore:
 
         future.add_done_callback(done)
 
+    # Automatic commits
+
+    def _start_committing(self) -> None:
+        if self._commits_itself and self._committer is None:
+            self._committer = self._loop.create_task(self._keep_committing(), name="headrace-auto-commit")
+
+    async def _keep_committing(self) -> None:
+        interval = self.settings.seconds("auto.commit.interval.ms")
+        while True:
+            await asyncio.sleep(interval)
+            await self.commit_done(self.subscriptions.partitions)
+
+    async def commit_done(self, partitions: Collection[TopicPartition]) -> None:
+        """Commit up to where everything is done with, if that is automatic. A failure is only noted: it comes again."""
+        if not self._commits_itself:
+            return
+        done = self._offsets(self.intake.progress.done)
+        new = {
+            partition: offset
+            for partition, offset in done.items()
+            if partition in partitions and self._committed.get(partition) != offset
+        }
+        try:
+            await self.commits.commit(new, self.settings.seconds("request.timeout.ms"))
+        except KafkaError as error:
+            _log.warning("[%s] offsets were not committed: %s", self._group_id, error)
+        else:
+            self._committed = {partition: offset for partition, offset in done.items() if partition in partitions}
+
     # The end
 
-    async def close(self) -> None:
+    async def close(self, *, is_leaving: bool = True) -> None:
+        """After `settle`."""
         if self.is_closed:
             return
         self.is_closed = True
+        if self._committer is not None:
+            self._committer.cancel()
+            await asyncio.wait([self._committer])
+        await self._leave(is_leaving=is_leaving)
+        self.subscriptions.set_partitions(())
         await self.positions.close()
         await self.fetcher.close()
         await self.commits.close()
@@ -265,4 +415,4 @@ def new_core(settings: Settings) -> ConsumerCore:
     return background.call(make_core(settings))
 
 
-__all__ = ["EARLIEST", "LATEST", "NO_GROUP", "ConsumerCore", "PartitionState", "consumer_settings", "new_core"]
+__all__ = ["EARLIEST", "LATEST", "ConsumerCore", "consumer_settings", "new_core"]

@@ -10,10 +10,11 @@ soon as there is something.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
+from headrace.client.consumer_progress import HandedOut, Progress
 from headrace.client.consumer_record import ConsumerRecord
 from headrace.client.fetch_decode import OpenBatch
+from headrace.client.group_notices import RebalanceNotice
 from headrace.client.subscriptions import PartitionState, Place
 
 
@@ -36,24 +37,26 @@ class Fetched:
         return self.era == self.state.era
 
 
-class Notice(Protocol):
-    """Something that the user must hear of before more records."""
-
-
 class Inbox:
     def __init__(self, *, on_room: Callable[[], None]) -> None:
         """`on_room` is called, on any thread, when something was taken after `is_full` said that there is no room."""
         self._lock = threading.Lock()
         self._fetched: deque[Fetched] = deque()
-        self._notices: deque[Notice] = deque()
+        self._notices: deque[RebalanceNotice] = deque()
         self._errors: deque[Exception] = deque()
         self._bytes = 0
+        self._last_error: Exception | None = None
         self._is_woken = False
         self._is_room_wanted = False
         self._on_room = on_room
         self._on_ready: Callable[[], None] | None = None
         self.is_closed = False
         self.changes = 0  # counts what has ever come; whoever watches it sees whether something did
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the other side waits for something to come."""
+        return self._on_ready is not None
 
     # The loop's side
 
@@ -64,7 +67,7 @@ class Inbox:
             fetched.state.buffered_bytes += fetched.size_bytes
         self._tell()
 
-    def notify(self, notice: Notice) -> None:
+    def notify(self, notice: RebalanceNotice) -> None:
         with self._lock:
             self._notices.append(notice)
         self._tell()
@@ -74,6 +77,11 @@ class Inbox:
         with self._lock:
             if all(str(error) != str(known) for known in self._errors):
                 self._errors.append(error)
+        self._tell()
+
+    def break_off(self, error: Exception) -> None:
+        """Raise it at every poll from now on."""
+        self._last_error = error
         self._tell()
 
     def is_full(self, states: Iterable[PartitionState], *, partition_bytes: int, all_bytes: int) -> bool:
@@ -91,6 +99,16 @@ class Inbox:
                 if not fetched.is_current:
                     self._count_out(fetched)
             self._fetched = kept
+
+    def stop(self, states: Iterable[PartitionState], progress: Progress) -> bool:
+        """Hand out no more records of these partitions; whether the user has some of them already.
+
+        An iteration over such records ends with the one that it is at.
+        """
+        with self._lock:
+            for state in states:
+                state.is_stopped = True
+            return progress.shorten()
 
     def close(self) -> None:
         self.is_closed = True
@@ -119,9 +137,9 @@ class Inbox:
         return was_woken
 
     def take_error(self) -> Exception | None:
-        return self._errors.popleft() if self._errors else None
+        return self._errors.popleft() if self._errors else self._last_error
 
-    def take_notice(self) -> Notice | None:
+    def take_notice(self) -> RebalanceNotice | None:
         return self._notices.popleft() if self._notices else None
 
     def take(self) -> Fetched | None:
@@ -130,7 +148,7 @@ class Inbox:
             return None
         with self._lock:
             for place, fetched in enumerate(self._fetched):
-                if not fetched.state.is_paused or not fetched.is_current:
+                if not fetched.state.is_paused or not fetched.is_current:  # what is stale is dropped by the taker
                     del self._fetched[place]
                     self._count_out(fetched)
                     break
@@ -140,6 +158,14 @@ class Inbox:
         if was_wanted:
             self._on_room()
         return fetched
+
+    def hand_out(self, handed: HandedOut, progress: Progress) -> bool:
+        """Note that the user has these records now; False if it must not have them any more."""
+        with self._lock:
+            if handed.state.is_stopped or not handed.is_current:
+                return False
+            progress.hand_out(handed)
+            return True
 
     def put_back(self, fetched: Fetched) -> None:
         """It was taken, and is paused before all of it was read."""
@@ -155,6 +181,9 @@ class Inbox:
                 return False
             self._on_ready = on_ready
             return True
+
+    def stop_waiting(self) -> None:
+        self._on_ready = None
 
     def _count_out(self, fetched: Fetched) -> None:
         self._bytes -= fetched.size_bytes

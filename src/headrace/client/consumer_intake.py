@@ -82,20 +82,21 @@ class Intake:
             handed = HandedOut(state, records, end)
             for interceptor in self._interceptors:
                 handed.records = interceptor.on_consume(handed.records)
-            self.progress.hand_out(handed)
-            if handed.records:
+            if not self._inbox.hand_out(handed, self.progress):
+                self._current = None
+            elif handed.records:
                 return handed
         return None
 
     def _find(self) -> Fetched | None:
         current = self._current
-        if current is not None and current.is_current:
+        if current is not None and current.is_current and not current.state.is_stopped:
             if not current.state.is_paused:
                 return current
             self._inbox.put_back(current)
         self._current = None
         while (current := self._inbox.take()) is not None:
-            if current.is_current:
+            if current.is_current and not current.state.is_stopped:
                 self._current = current
                 return current
         return None

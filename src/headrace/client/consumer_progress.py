@@ -45,7 +45,10 @@ class HandedOut:
     def _behind(self, count: int) -> Place:
         if count <= 0:
             return self.start
-        record = self.records[count - 1]
+        try:
+            record = self.records[count - 1]
+        except IndexError:  # they were shortened at this moment
+            return self.end
         return max(self.start, Place(record.offset + 1, record.leader_epoch))
 
     @property
@@ -79,6 +82,20 @@ class Progress:
         for each in reversed(handed):  # of several of one partition the first counts
             if each.is_current:
                 each.state.done = each.state.position = each.done
+
+    def shorten(self) -> bool:
+        """Let iterations over stopped partitions end with the record that they are at, or one soon after it.
+
+        Whether the user has records of such partitions. Runs on the loop's thread while the user goes on: what it takes
+        at this moment beyond the new end counts as not taken, and comes again.
+        """
+        stopped = [each for each in self._handed if each.state.is_stopped and each.is_current]
+        for each in stopped:
+            taken = len(each.records) - each.left
+            if each.left:
+                each.end = each.position
+                del each.records[taken:]
+        return bool(stopped)
 
     def cut(self) -> None:
         """Partitions have jumped, or were lost: an iteration does not go on with what it has of them."""

@@ -15,7 +15,7 @@ from headrace.client.commits import OffsetAndMetadata
 from headrace.client.consumer_configs import parse_duration_ms
 from headrace.client.consumer_errors import LogTruncationError, NoOffsetError
 from headrace.client.consumer_inbox import Inbox
-from headrace.client.errors import ClosedError, KafkaError, RequestTimedOutError
+from headrace.client.errors import ClosedError, KafkaError, RebalanceError, RequestTimedOutError
 from headrace.client.fetch_leaders import NOT_FOUND, EpochEnd, Leaders
 from headrace.client.subscriptions import EARLIEST, LATEST, NO_EPOCH, PartitionState, Place, Stage, Subscriptions
 from headrace.client.topic_partition import TopicPartition
@@ -58,7 +58,7 @@ class Positions:
             self._worker.add_done_callback(self._ended)
 
     def _waiting(self) -> list[PartitionState]:
-        return self._subscriptions.find(lambda state: state.stage is not Stage.READY and not state.is_held)
+        return self._subscriptions.find(lambda state: state.stage is not Stage.READY)
 
     async def position(self, partition: TopicPartition, timeout: float) -> Place:
         """The next offset that the user gets; waited for if it is not known. Raises KafkaError."""
@@ -127,7 +127,7 @@ class Positions:
         except KafkaError as error:
             if isinstance(error, ClosedError):
                 raise
-            if not error.retriable:
+            if not error.retriable and not isinstance(error, RebalanceError):  # after a rebalance it is asked again
                 self._inbox.fail(error)
             for state in states:
                 if state.era == eras[state.partition]:

@@ -51,7 +51,7 @@ class PartitionState:
         "high_watermark",
         "is_held",
         "is_paused",
-        "is_revoked",
+        "is_stopped",
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
@@ -76,7 +76,7 @@ class PartitionState:
         self.reset_timestamp = LATEST  # what to ask for in the stage RESET
         self.is_paused = False
         self.is_held = False  # not fetched until the user's listener has heard of it
-        self.is_revoked = False
+        self.is_stopped = False  # none of its records is handed out any more: it is about to be revoked
         self.buffered_bytes = 0  # fetched, and not taken by the user
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
@@ -114,7 +114,17 @@ class PartitionState:
                 self.leader_epoch = leader_epoch
 
     def can_be_fetched(self, now: float) -> bool:
-        return self.stage is Stage.READY and not self.is_paused and not self.is_held and self.not_before <= now
+        return (
+            self.stage is Stage.READY
+            and not (self.is_paused or self.is_held or self.is_stopped)
+            and self.not_before <= now
+        )
+
+
+class BrokerPattern(NamedTuple):
+    """A pattern of topics in the syntax of RE2, which the broker matches; for group_protocol="consumer"."""
+
+    text: str
 
 
 class Mode(Enum):
@@ -198,7 +208,6 @@ class Subscriptions:
             after[partition] = state
         for partition, state in before.items():
             if partition not in after:
-                state.is_revoked = True
                 state.era += 1
         self.partitions = after
 
