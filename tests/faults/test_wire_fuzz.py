@@ -114,7 +114,9 @@ class Fuzzed:
 
 @pytest.fixture
 def fuzzed(tmp_path: Path) -> Iterator[Fuzzed]:
-    with BrokerProcess(tmp_path) as broker, WireClient(broker.address) as bystander:
+    # Members that are gone when their connection is: else the next one who joins their group waits for them.
+    configs = {"group.min.session.timeout.ms": "1"}
+    with BrokerProcess(tmp_path, configs=configs) as broker, WireClient(broker.address) as bystander:
         fuzzed = Fuzzed(broker, bystander)
         yield fuzzed
         fuzzed.check()

@@ -130,7 +130,6 @@ _PLAUSIBLE: Final[Mapping[str, Draw]] = {
     "response_partition_limit": _one_of(2000, 1, 0, -1),
     "session_epoch": _one_of(0, -1, 1, 2**31 - 1),
     "session_id": _one_of(0, 0, 1),
-    "session_timeout_ms": _one_of(6000, 45_000, 0),
     "timestamp": _OFFSET,
     "topic": _topic,
     "topic_id": _topic_id,
@@ -142,7 +141,7 @@ _PLAUSIBLE: Final[Mapping[str, Draw]] = {
     "value": _one_of(*_CONFIG_VALUES),
 }
 _CONFIG_STRUCTS: Final = frozenset({"AlterableConfig", "CreatableTopicConfig"})
-_WAITS: Final = frozenset({"max_wait_ms", "rebalance_timeout_ms", "timeout_ms"})
+_WAITS: Final = frozenset({"max_wait_ms", "rebalance_timeout_ms", "session_timeout_ms", "timeout_ms"})
 _NOBODY: Final = 77  # a node that does not exist
 
 
