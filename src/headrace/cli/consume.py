@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from headrace.cli.connect import bootstrap_option, complete_topics
+from headrace.cli.connect import bootstrap_option, complete_groups, complete_topics
 
 
 @click.command("consume")
@@ -16,7 +16,16 @@ from headrace.cli.connect import bootstrap_option, complete_topics
     default="beginning",
     show_default=True,
     metavar="WHERE",
-    help="beginning, end, an offset, or the time of the first record, such as 2024-05-01T12:00Z or @1714564800000.",
+    help="beginning, end, an offset, or the time of the first record, such as 2024-05-01T12:00Z, "
+    "@1714564800000 or '2h ago'.",
+)
+@click.option(
+    "--group",
+    "-g",
+    metavar="GROUP",
+    shell_complete=complete_groups,
+    help="Share the partitions with the other members of this group, and commit what is printed. "
+    "--from then says where to begin without a committed offset: beginning or end.",
 )
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="The last N records of each partition.")
 @click.option(
@@ -42,7 +51,7 @@ from headrace.cli.connect import bootstrap_option, complete_topics
 def command(**options: Any) -> None:
     """Print the records of topics, and go on as more come.
 
-    Order holds within a partition. Nothing is committed.
+    Order holds within a partition. Nothing is committed, except by a member of a group.
     """
     from headrace.cli.consume_action import consume
 

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import click
+
 from headrace.cli.connect import ask, complaints
 from headrace.cli.formats import Render, compile_format, render_json
 from headrace.cli.output import Complaint
-from headrace.cli.record_client import RecordReader
+from headrace.cli.record_client import MAX_RECORDS, GroupReader, RecordReader
 from headrace.cli.topic_actions import expand_partitions
 from headrace.cli.values import parse_pairs, parse_partition, parse_time
 from headrace.client.topic_partition import TopicPartition
@@ -19,12 +21,14 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS: Final = 60.0
 INTERRUPTED_EXIT_CODE: Final = 130
+_RESET_POLICIES: Final = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
 
 
 def consume(
     *,
     topics: Sequence[str],
     start: str,
+    group: str | None,
     last: int | None,
     partitions: Sequence[int],
     count: int | None,
@@ -45,26 +49,67 @@ def consume(
     names = [
         name if parse_partition(name)[1] is not None else f"{name}:{number}" for name in topics for number in partitions
     ] or list(topics)
+    if group is not None:
+        settings["group.id"] = group
+        settings.setdefault("auto.offset.reset", _reset_policy(names, start, last))
 
     async def question(admin: AsyncAdmin) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         wanted = await expand_partitions(admin, names, TIMEOUT_SECONDS)
         ends = await _offsets(admin, wanted, "latest", read_committed=read_committed)
-        return await _starts(admin, start, last, ends), ends
+        return {} if group is not None else await _starts(admin, start, last, ends), ends
 
     starts, ends = ask(bootstrap, question)
+    if not at_end and sys.stderr.isatty():
+        click.echo(_announcement(names, start, last, group), err=True)
+    limits = ends if at_end else None
     try:
-        with complaints(bootstrap), RecordReader(starts, settings, ends=ends if at_end else None) as reader:
-            _print_records(reader, count, render)
+        with complaints(bootstrap):
+            reader = (
+                RecordReader(starts, settings, ends=limits)
+                if group is None
+                else GroupReader(names, settings, ends=limits)
+            )
+            with reader:
+                _print_records(reader, count, render)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED_EXIT_CODE)
 
 
-def _print_records(reader: RecordReader, count: int | None, render: Render) -> None:
+def _reset_policy(names: Sequence[str], start: str, last: int | None) -> str:
+    """Where a group begins that has committed nothing; and whether the other options go with a group at all."""
+    if any(parse_partition(name)[1] is not None for name in names):
+        raise Complaint(
+            "A group says itself which member reads which partition.",
+            hint="Name only topics, or leave --group out.",
+        )
+    if last is not None or start not in _RESET_POLICIES:
+        raise Complaint(
+            "A group goes on where it was; only a new one has --from beginning or --from end.",
+            hint="`headrace group reset` moves a group to an offset or a time.",
+        )
+    return _RESET_POLICIES[start]
+
+
+def _announcement(names: Sequence[str], start: str, last: int | None, group: str | None) -> str:
+    """For somebody who waits before a screen on which nothing happens."""
+    what = ", ".join(names)
+    if group is not None:
+        first = f"Reading {what} as a member of {group}; what is printed is committed."
+    elif last is not None:
+        first = f"Reading the last {last} of each partition of {what}, and then what comes."
+    elif start in ("end", "latest"):
+        first = f"Waiting for new records of {what}."
+    else:
+        first = f"Reading {what} from {'the beginning' if start == 'beginning' else start} on, and then what comes."
+    return f"{first} Ctrl-C ends it; with --exit it stops at the end."
+
+
+def _print_records(reader: RecordReader | GroupReader, count: int | None, render: Render) -> None:
     """Until `count` records are printed, or the reader is at its end."""
     out = sys.stdout.buffer
     left = count
     while left != 0 and not reader.is_at_end:
-        records = reader.poll()[:left]
+        records = reader.poll(MAX_RECORDS if left is None else min(left, MAX_RECORDS))
         out.write(b"".join([render(record) for record in records]))
         out.flush()
         left = None if left is None else left - len(records)

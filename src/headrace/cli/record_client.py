@@ -5,7 +5,7 @@ Everything that these two commands know of the client is in this file. Calls blo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
@@ -14,7 +14,7 @@ from headrace.client.cluster import Cluster
 from headrace.client.config import Settings, load_settings
 from headrace.client.consumer import Consumer
 from headrace.client.consumer_record import ConsumerRecord
-from headrace.client.errors import KafkaError
+from headrace.client.errors import KafkaError, WrongStateError
 from headrace.client.producer import Producer
 from headrace.client.producer_configs import PRODUCER_CONFIGS
 from headrace.client.topic_partition import TopicPartition
@@ -121,9 +121,9 @@ class RecordReader:
     def is_at_end(self) -> bool:
         return not self._unread
 
-    def poll(self) -> list[ConsumerRecord]:
+    def poll(self, limit: int) -> list[ConsumerRecord]:
         """The next records; none if none came within a moment. Raises KafkaError."""
-        records = self._consumer.poll(POLL_SECONDS, MAX_RECORDS)
+        records = self._consumer.poll(POLL_SECONDS, limit)
         if self._ends is None:
             return records
         ends = self._ends
@@ -142,3 +142,41 @@ class RecordReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class GroupReader:
+    """A member of a group, which shares the partitions of topics with the others. What was read is committed.
+
+    What was handed out by the last poll counts as read when the next one comes, or at the end, unless an error ends it.
+    """
+
+    def __init__(
+        self, topics: Sequence[str], configs: Mapping[str, Any], *, ends: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """`configs` are those of a consumer, with its group.id. Raises KafkaError, ConfigError."""
+        self._ends = ends
+        self._consumer = Consumer(topics=topics, config=configs)
+        self.is_at_end = False
+
+    def poll(self, limit: int) -> list[ConsumerRecord]:
+        """The next records; none if none came within a moment. Raises KafkaError."""
+        records = self._consumer.poll(POLL_SECONDS, limit)
+        if self._ends is not None:
+            owned = self._consumer.assignment()
+            self.is_at_end = bool(owned) and all(map(self._is_read, owned))
+        return records
+
+    def _is_read(self, partition: TopicPartition) -> bool:
+        assert self._ends is not None
+        try:
+            return self._consumer.position(partition) >= self._ends.get(partition, 0)
+        except WrongStateError:  # it went to another member at this moment
+            return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.__exit__(kind, error, trace)
