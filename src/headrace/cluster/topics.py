@@ -1,7 +1,7 @@
 """Topics are created and deleted."""
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from headrace.cluster.assignments import given_partition, placed_partitions
@@ -221,13 +221,20 @@ def delete_topics(
     """Answer DeleteTopics, by name or by id."""
     wanted = [*request.topics, *(DeleteTopicState(name) for name in request.topic_names)]
     times_named = Counter((each.name, each.topic_id) for each in wanted)
+    # By its name and by its id: neither of them counts, and Kafka answers with one row for both.
+    by_both = {topic_id: name for topic_id, name in _names_of(image, times_named) if (None, topic_id) in times_named}
     records: list[MetadataRecord] = []
     rows = []
     for each, times in times_named.items():
         name, topic_id = each
+        if name in by_both.values() and topic_id == ZERO_UUID:
+            continue
         try:
             if not settings.delete_topic_enable:
                 raise RefusedError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
+            if name is None and topic_id in by_both:
+                name = by_both[topic_id]
+                raise RefusedError(ErrorCode.INVALID_REQUEST, "the request names this topic by its name and by its id")
             if times > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "the request names this topic twice")
             topic = _find_topic(image, name, topic_id)
@@ -237,6 +244,14 @@ def delete_topics(
         except RefusedError as refused:
             rows.append(DeletableTopicResult(name, topic_id, refused.code, refused.reason))
     return Decision(tuple(records), DeleteTopicsResponse(responses=rows))
+
+
+def _names_of(image: Image, wanted: Iterable[tuple[str | None, bytes]]) -> Iterator[tuple[bytes, str]]:
+    """Ids and names of the topics that are wanted by name alone."""
+    for name, topic_id in wanted:
+        found = None if name is None or topic_id != ZERO_UUID else image.topic(name)
+        if found is not None:
+            yield found.topic_id, found.name
 
 
 def _find_topic(image: Image, name: str | None, topic_id: bytes) -> Topic:

@@ -247,6 +247,22 @@ def test_topics_are_deleted_by_name_and_by_id() -> None:
     assert ConfigResource(2, "a") not in cluster.image.configs
 
 
+@pytest.mark.parametrize("is_name_first", [True, False])
+def test_a_topic_that_is_named_and_identified_in_one_request_stays(is_name_first: bool) -> None:
+    cluster = Cluster(1)
+    for name in ("a", "b"):
+        cluster.create_topic(name)
+    topic_id = cluster.image.topic_ids["a"]
+    wanted = [DeleteTopicState("a"), DeleteTopicState(None, topic_id)]
+    request = DeleteTopicsRequest([*(wanted if is_name_first else wanted[::-1]), DeleteTopicState("b")])
+    rows = cluster.do(delete_topics(cluster.image, cluster.settings, request)).responses
+    codes = {row.name: (row.topic_id, row.error_code) for row in rows}
+    assert len(rows) == 2
+    assert codes["a"] == (topic_id, ErrorCode.INVALID_REQUEST)
+    assert codes["b"][1] == ErrorCode.NONE
+    assert set(cluster.image.topic_ids) == {"a"}
+
+
 def test_deletions_that_make_no_sense_are_refused_one_by_one() -> None:
     cluster = Cluster(1)
     cluster.create_topic("a")
