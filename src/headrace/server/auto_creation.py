@@ -5,13 +5,19 @@ lose what it wrote.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headrace.cluster.decision import ControllerSettings
 from headrace.cluster.image import Image
-from headrace.cluster.topics import UNSET
+from headrace.cluster.topics import UNSET, create_topics
+from headrace.log.errors import StorageError
 from headrace.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from headrace.server.chance import chance
+from headrace.server.later import Later
 from headrace.server.node_configs import value_of
+
+if TYPE_CHECKING:
+    from headrace.server.context import Context
 
 
 class _Internal(NamedTuple):
@@ -57,6 +63,21 @@ _INTERNAL: Final[Mapping[str, _Internal]] = {
 
 def is_enabled(image: Image, settings: ControllerSettings) -> bool:
     return bool(value_of("auto.create.topics.enable", image, settings))
+
+
+def create_internal(topic: str, broker: "Context") -> Later[Image]:
+    """The image after the attempt: with the topic, unless the controller refuses it or the disk has no room."""
+    controller = broker.controller
+    wanted = creation_of([topic], controller.image, controller.settings)
+    try:
+        created = controller.submit(
+            lambda image: create_topics(image, controller.settings, wanted, chance(broker.random))
+        )
+    except StorageError:
+        unchanged: Later[Image] = Later()
+        unchanged.resolve(controller.image)
+        return unchanged
+    return created.map(lambda _: controller.image)
 
 
 def creation_of(names: Iterable[str], image: Image, settings: ControllerSettings) -> CreateTopicsRequest:

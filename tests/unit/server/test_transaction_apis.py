@@ -7,6 +7,7 @@ import pytest
 from headrace.cluster.image import CLUSTER_DEFAULT
 from headrace.coordinator.result import Producer
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from headrace.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -25,12 +26,18 @@ from headrace.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from headrace.protocol.records import NewRecord, build_batch
+from tests.support.admin_node import AdminNode
 from tests.support.one_node import NODE_ID, NOW_MS, OneNode
 
 TIMEOUT_MS = 60_000
 BROKER_ADDS = 12  # the version of Produce from which on clients leave the adding to the broker
 CLIENT_ADDS = 11
 NOBODY = -1
+SINGLE_NODE = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.min.isr",
+)
 VERIFICATION = "transaction.partition.verification.enable"
 
 
@@ -331,3 +338,17 @@ def test_a_transaction_goes_on_while_its_coordinator_waits_for_the_disk() -> Non
     node.worker.step()
     assert written.response.responses[0].partition_responses[0].error_code == 0
     assert node.partition("t").log.log_end_offset == 1
+
+
+def test_offsets_can_be_added_before_anybody_has_looked_for_a_group() -> None:
+    """aiokafka does so; the topic of the groups does not exist yet."""
+    node = AdminNode(static=dict.fromkeys(SINGLE_NODE, "1"))
+    node.coordinators.start(node.image)
+    (found,) = node.ask("FindCoordinator", 4, FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])).coordinators
+    assert found.error_code == ErrorCode.NONE
+    identity = node.ask("InitProducerId", 5, InitProducerIdRequest("x", TIMEOUT_MS))
+    adding = AddOffsetsToTxnRequest("x", identity.producer_id, identity.producer_epoch, "g")
+    assert "__consumer_offsets" not in node.image.topic_ids
+    assert node.ask("AddOffsetsToTxn", 0, adding).error_code == ErrorCode.NONE
+    (described,) = node.ask("DescribeTransactions", 0, DescribeTransactionsRequest(["x"])).transaction_states
+    assert [topic.topic for topic in described.topics] == ["__consumer_offsets"]

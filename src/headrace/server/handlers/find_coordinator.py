@@ -10,13 +10,10 @@ Left out    share groups (KIP-932): COORDINATOR_NOT_AVAILABLE
 from typing import Final
 
 from headrace.cluster.image import NO_LEADER, Image
-from headrace.cluster.topics import create_topics
-from headrace.log.errors import StorageError
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from headrace.protocol.text_hash import spread
 from headrace.server import auto_creation
-from headrace.server.chance import chance
 from headrace.server.client_view import ClientView
 from headrace.server.context import RequestContext
 from headrace.server.later import Later
@@ -33,17 +30,9 @@ def handle(
     request: FindCoordinatorRequest, ctx: RequestContext
 ) -> FindCoordinatorResponse | Later[FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
-    controller = ctx.broker.controller
     if topic is None or topic in ctx.image.topic_ids or not _keys(request, ctx.version):
         return _answer(request, ctx, ctx.image, topic)
-    wanted = auto_creation.creation_of([topic], ctx.image, controller.settings)
-    try:
-        created = controller.submit(
-            lambda image: create_topics(image, controller.settings, wanted, chance(ctx.broker.random))
-        )
-    except StorageError:  # the disk has no room for the topic: there is no coordinator yet, and the client asks again
-        return _answer(request, ctx, ctx.image, topic)
-    return created.map(lambda _: _answer(request, ctx, controller.image, topic))
+    return auto_creation.create_internal(topic, ctx.broker).map(lambda image: _answer(request, ctx, image, topic))
 
 
 def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
