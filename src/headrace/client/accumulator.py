@@ -18,19 +18,32 @@ from headrace.protocol.record_encoding import Headers
 
 Place = tuple[str, int]
 NO_ROOM: Final = None
+_new: Final = tuple.__new__  # half the time of Delivery(...)
 
 
 class Accumulator:
-    def __init__(self, *, batch_bytes: int, memory_bytes: int, wake: Callable[[], object]) -> None:
-        """`wake` is called, from any thread, when the sender has something to look at."""
-        self.batch_bytes = batch_bytes
+    def __init__(
+        self,
+        *,
+        batch_bytes: int,
+        memory_bytes: int,
+        pack: Callable[[PendingBatch], object],
+        wake: Callable[[], object],
+    ) -> None:
+        """`wake` is called, from any thread, when the sender has something to look at.
+
+        `pack` is called with each batch that is full, by the thread that filled it: its records are in the processor's
+        cache there, and the client's thread has enough to do.
+        """
+        self.batch_bytes = min(batch_bytes, memory_bytes)
         self._memory_bytes = memory_bytes
+        self._pack = pack
         self._wake = wake
         self._lock = threading.Lock()
         self._queues: dict[Place, deque[PendingBatch]] = {}
         self._open: dict[Place, PendingBatch] = {}
         self._begun = 0
-        self._used_bytes = 0
+        self._used_bytes = 0  # by whole batches: those that are open count as full
         self._unsettled = 0  # batches, wherever they are
         self._waiting_for_room: list[Callable[[], object]] = []
 
@@ -48,33 +61,33 @@ class Accumulator:
         callback: DeliveryCallback | None = None,
     ) -> Delivery | None:
         """Take the record, which needs `size` bytes at most. None: there is no room for it now."""
-        place = (topic, partition)
-        is_news = False
         with self._lock:
-            batch = self._open.get(place)
+            batch = earlier = self._open.get((topic, partition))
             if batch is None or batch.size_bytes + size > self.batch_bytes:
-                # What is larger than all memory goes alone.
-                if self._used_bytes and self._used_bytes + size + HEADER_SIZE > self._memory_bytes:
+                batch = self._begin((topic, partition), size)
+                if batch is None:
                     return NO_ROOM
-                if batch is not None:
-                    batch.is_closed = True
-                batch = self._begin(place)
-                self._used_bytes += HEADER_SIZE
-                is_news = True
-            elif self._used_bytes + size > self._memory_bytes:
-                return NO_ROOM
             rows = batch.rows
-            delivery = Delivery(batch, len(rows))
+            delivery = _new(Delivery, (batch, len(rows)))
             if callback is not None:
                 batch.add_callback(len(rows), callback)
             rows.append((key, value, timestamp, headers))
             batch.size_bytes += size
-            self._used_bytes += size
-        if is_news:
+        if batch is not earlier:
+            if earlier is not None:
+                self._pack(earlier)
             self._wake()
         return delivery
 
-    def _begin(self, place: Place) -> PendingBatch:
+    def _begin(self, place: Place, size: int) -> PendingBatch | None:
+        """A batch that has room for a record of `size` bytes; None if all of them together would take too much."""
+        reserved_bytes = max(self.batch_bytes, HEADER_SIZE + size)
+        # What is larger than all memory goes alone.
+        if self._used_bytes and self._used_bytes + reserved_bytes > self._memory_bytes:
+            return None
+        earlier = self._open.get(place)
+        if earlier is not None:
+            earlier.close()
         self._begun += 1
         batch = self._open[place] = PendingBatch(*place, time.monotonic(), (self._begun,))
         batch.size_bytes = HEADER_SIZE
@@ -82,8 +95,13 @@ class Accumulator:
         if queue is None:
             queue = self._queues[place] = deque()
         queue.append(batch)
-        self._unsettled += 1
+        self._reserve(batch, reserved_bytes)
         return batch
+
+    def _reserve(self, batch: PendingBatch, size_bytes: int) -> None:
+        self._unsettled += 1
+        self._used_bytes += size_bytes
+        batch.reserved_bytes = size_bytes
 
     def put(self, batch: PendingBatch) -> bool:
         """Take a batch that is complete. False: there is no room for it now."""
@@ -92,12 +110,11 @@ class Accumulator:
                 return False
             earlier = self._open.pop(batch.place, None)
             if earlier is not None:
-                earlier.is_closed = True
+                earlier.close()
             self._begun += 1
             batch.order = (self._begun,)
             self._queues.setdefault(batch.place, deque()).append(batch)
-            self._unsettled += 1
-            self._used_bytes += batch.size_bytes
+            self._reserve(batch, batch.size_bytes)
         self._wake()
         return True
 
@@ -142,9 +159,9 @@ class Accumulator:
         """The first batch, closed."""
         with self._lock:
             batch = self._queues[place].popleft()
-            batch.is_closed = True
             if self._open.get(place) is batch:
                 del self._open[place]
+                batch.close()
         return batch
 
     def put_back(self, batch: PendingBatch) -> None:
@@ -161,14 +178,13 @@ class Accumulator:
         with self._lock:
             for part in parts:
                 self._insert(part)
-                self._unsettled += 1
-                self._used_bytes += part.size_bytes
+                self._reserve(part, part.size_bytes)
 
     def settled(self, batch: PendingBatch) -> None:
         """Its memory is free again."""
         with self._lock:
             self._unsettled -= 1
-            self._used_bytes -= batch.size_bytes
+            self._used_bytes -= batch.reserved_bytes
             waiting, self._waiting_for_room = self._waiting_for_room, []
         for callback in waiting:
             callback()

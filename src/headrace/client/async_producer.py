@@ -52,11 +52,12 @@ class AsyncProducer:
         if key is not None:
             key = core.key_serializer(topic, key)
         value = core.value_serializer(topic, value)
-        if not core.knows(topic):
-            await core.learn(topic)
         delivery = core.append(topic, key, value, headers, partition, timestamp, on_delivery)
         while delivery is None:
-            await self._wait_for_room()
+            if core.knows(topic):
+                await self._wait_for_room()
+            else:
+                await core.learn(topic)
             delivery = core.append(topic, key, value, headers, partition, timestamp, on_delivery)
         return delivery
 

@@ -17,18 +17,14 @@ _PRODUCER_AT: Final = 43
 
 
 class ColumnBatch(PendingBatch):
-    __slots__ = ("_count", "_data")
+    __slots__ = ("_data",)
 
     def __init__(self, topic: str, partition: int, created_at: float, data: bytearray) -> None:
         super().__init__(topic, partition, created_at)
         self._data = data
-        self._count = read_header(data).record_count
+        self.count = read_header(data).record_count
         self.is_closed = True
         self.size_bytes = len(data)
-
-    @property
-    def count(self) -> int:
-        return self._count
 
     def encoded(self, codec: int, level: int | None, *, transactional: bool) -> bytearray:  # noqa: ARG002 see the class
         """The compression was chosen when the columns were encoded."""

@@ -26,14 +26,18 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
-class Delivery:
-    """The fate of one record."""
+class Delivery(tuple["PendingBatch", int]):
+    """The fate of one record. One is made for every record that is sent, so it is a tuple: its batch, and its place."""
 
-    __slots__ = ("_batch", "_place")
+    __slots__ = ()
 
-    def __init__(self, batch: "PendingBatch", place: int) -> None:
-        self._batch = batch
-        self._place = place
+    @property
+    def _batch(self) -> "PendingBatch":
+        return self[0]
+
+    @property
+    def _place(self) -> int:
+        return self[1]
 
     def done(self) -> bool:
         return self._batch.is_settled

@@ -44,6 +44,11 @@ class StickyPartition:
         self.left_bytes = 0
         self.partition = -1
 
+    def stay_in(self, available: Sequence[int]) -> None:
+        """Only these have a leader now."""
+        if self.partition not in available:
+            self.left_bytes = 0
+
     def next(self, size_bytes: int, available: Sequence[int], queue_length: Callable[[int], int] | None) -> int:
         """For a record of this size. `queue_length` tells what waits for a partition; None: all are equal."""
         if self.left_bytes < size_bytes or self.partition not in available:

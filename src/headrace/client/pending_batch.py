@@ -1,18 +1,20 @@
 """Records of one partition that travel together: gathered, encoded, sent, perhaps again, and settled once.
 
-Users' threads add rows while the batch is open, under the accumulator's lock. From the moment it is closed it belongs
-to the thread of the client's loop.
+Users' threads add rows while the batch is open, under the accumulator's lock. When it is full, the thread that filled
+it packs it: the rows become bytes, and are forgotten. From then on, or from the moment that it is taken, it belongs to
+the thread of the client's loop.
 """
 
 import logging
 import threading
+from array import array
 from collections.abc import Callable
 from typing import Final
 
 from headrace.client.delivery import UNKNOWN_OFFSET, RecordMetadata
 from headrace.client.errors import KafkaError
 from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from headrace.protocol.record_encoding import Row, seal_rows
+from headrace.protocol.record_encoding import Payload, Row, encode_rows, seal
 
 _LOG: Final = logging.getLogger(__name__)
 NO_TIME: Final = -1
@@ -29,8 +31,11 @@ class PendingBatch:
         "_encoded",
         "_error",
         "_halves",
+        "_payload",
+        "_times",
         "_waiting",
         "attempts",
+        "count",
         "created_at",
         "epoch",
         "is_closed",
@@ -39,6 +44,7 @@ class PendingBatch:
         "order",
         "partition",
         "producer_id",
+        "reserved_bytes",
         "retry_at",
         "rows",
         "sequence",
@@ -51,8 +57,10 @@ class PendingBatch:
         self.partition = partition
         self.order = order  # its place among all batches of the partition; halves come where the whole was
         self.created_at = created_at  # on the monotonic clock
-        self.rows: list[Row] = []
+        self.rows: list[Row] = []  # until it is packed
+        self.count = 0  # of records, once it is closed
         self.size_bytes = 0  # at most
+        self.reserved_bytes = 0  # of the memory of all batches
         self.is_closed = False  # no more rows
         self.attempts = 0
         self.is_in_flight = False
@@ -65,6 +73,8 @@ class PendingBatch:
         self._halves: tuple[PendingBatch, PendingBatch] | None = None
         self._base_offset = UNKNOWN_OFFSET
         self._append_time = NO_TIME
+        self._payload: Payload | None = None
+        self._times: array[int] | None = None  # of the records, once it is packed
         self._encoded: bytearray | None = None
         self._callbacks: list[tuple[int, DeliveryCallback]] | None = None
         self._waiting: list[Callable[[PendingBatch], object]] | None = None
@@ -76,10 +86,10 @@ class PendingBatch:
     def place(self) -> tuple[str, int]:
         return self.topic, self.partition
 
-    @property
-    def count(self) -> int:
-        """How many records it has."""
-        return len(self.rows)
+    def close(self) -> None:
+        """No more rows."""
+        self.is_closed = True
+        self.count = len(self.rows)
 
     def add_callback(self, place: int, callback: DeliveryCallback) -> None:
         if self._callbacks is None:
@@ -98,13 +108,22 @@ class PendingBatch:
     def forget_number(self) -> None:
         self.number(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
 
+    def pack(self, codec: int, level: int | None) -> None:
+        """Encode the records, unless that is done. From any thread: two that do it at the same time find the same."""
+        rows = self.rows  # before the payload is looked for: they are forgotten when it is there
+        if self._payload is None and rows:
+            payload = encode_rows(rows).compressed(codec, level)
+            self._times = array("q", [row[2] for row in rows])
+            self._payload = payload
+            self.rows = []
+
     def encoded(self, codec: int, level: int | None, *, transactional: bool) -> bytearray:
         """The batch as it goes over the wire."""
         if self._encoded is None:
-            self._encoded = seal_rows(
-                self.rows,
-                codec=codec,
-                level=level,
+            self.pack(codec, level)
+            assert self._payload is not None, f"{self} is empty"
+            self._encoded = seal(
+                self._payload,
                 producer_id=self.producer_id,
                 producer_epoch=self.epoch,
                 base_sequence=self.sequence,
@@ -117,17 +136,24 @@ class PendingBatch:
 
         They go their own ways; the whole is settled when both are, and each record shares the fate of its half.
         """
-        if len(self.rows) < 2:
+        if self.count < 2:
             return None
-        middle = len(self.rows) // 2
+        rows = self._unpacked()
+        middle = len(rows) // 2
         first, second = (PendingBatch(*self.place, self.created_at, (*self.order, half)) for half in (0, 1))
-        first.rows, second.rows = self.rows[:middle], self.rows[middle:]
+        first.rows, second.rows = rows[:middle], rows[middle:]
         for half in (first, second):
-            half.is_closed = True
+            half.close()
             half.size_bytes = self.size_bytes // 2
         self._halves = (first, second)
         first.when_settled(lambda _: second.when_settled(lambda _: self._settle()))
         return first, second
+
+    def _unpacked(self) -> list[Row]:
+        from headrace.protocol.records import read_records
+
+        assert self._payload is not None, f"{self} was not sent"
+        return [(each.key, each.value, each.timestamp, each.headers) for each in read_records(seal(self._payload))]
 
     # The end
 
@@ -145,7 +171,7 @@ class PendingBatch:
         with _SETTLING:
             self.is_settled = True
             waiting, self._waiting = self._waiting, None
-        self._encoded = None
+        self._encoded = self._payload = None
         for place, callback in self._callbacks or ():
             self.tell(place, callback)
         for each in waiting or ():
@@ -170,12 +196,13 @@ class PendingBatch:
         """Where the record of this place stands, or why it does not; once the batch is settled."""
         if self._halves is not None:
             first, second = self._halves
-            middle = len(first.rows)
+            middle = first.count
             return first.outcome_of(place) if place < middle else second.outcome_of(place - middle)
         if self._error is not None:
             return self._error
         offset = UNKNOWN_OFFSET if self._base_offset < 0 else self._base_offset + place
-        timestamp = self.rows[place][2] if self._append_time == NO_TIME else self._append_time
+        assert self._times is not None, f"{self} was not sent"
+        timestamp = self._times[place] if self._append_time == NO_TIME else self._append_time
         return RecordMetadata(self.topic, self.partition, offset, timestamp)
 
     def tell(self, place: int, callback: DeliveryCallback) -> None:

@@ -21,6 +21,7 @@ from headrace.client.delivery import Delivery
 from headrace.client.errors import ClosedError, WrongStateError
 from headrace.client.pending_batch import DeliveryCallback, PendingBatch
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
+from headrace.client.serializers import plain
 from headrace.client.topic_partition import TopicPartition
 from headrace.client.transactions import GroupMember, State, TransactionGate
 from headrace.protocol.record_encoding import Headers
@@ -45,7 +46,7 @@ class Producer:
         self._append = self._core.append
         self._key = self._core.key_serializer
         self._value = self._core.value_serializer
-        self._knows = self._core.knows
+        self._intercepts = bool(self._core.interceptors)
 
     # Records
 
@@ -64,19 +65,21 @@ class Producer:
 
         `on_delivery(metadata, error)` is called on the client's thread. Raises KafkaError.
         """
-        if self._core.interceptors:
+        if self._intercepts:
             record = ProducerRecord(topic, value, key, headers, partition, timestamp)
             (topic, value, key, headers, partition, timestamp), on_delivery = self._core.intercepted(
                 record, on_delivery
             )
         if key is not None:
             key = self._key(topic, key)
-        value = self._value(topic, value)
-        if not self._knows(topic):
-            background.call(self._core.learn(topic))
+        if self._value is not plain or type(value) is not bytes:
+            value = self._value(topic, value)
         delivery = self._append(topic, key, value, headers, partition, timestamp, on_delivery)
         while delivery is None:
-            self._wait_for_room()
+            if self._core.knows(topic):
+                self._wait_for_room()
+            else:
+                background.call(self._core.learn(topic))
             delivery = self._append(topic, key, value, headers, partition, timestamp, on_delivery)
         return delivery
 

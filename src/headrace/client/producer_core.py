@@ -32,7 +32,7 @@ from headrace.client.serializers import serializer
 from headrace.client.transactions import TransactionGate
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.record_encoding import Headers, size_bound
+from headrace.protocol.record_encoding import OVERHEAD_BYTES, Headers, size_bound
 
 MAX_IDEMPOTENT_IN_FLIGHT: Final = 5  # batches whose sequences a broker remembers
 
@@ -73,6 +73,7 @@ class TopicChoice:
         self.sticky = StickyPartition(batch_bytes)
         if before is not None:
             self.sticky = before.sticky
+            self.sticky.stay_in(self.available)
             if before.count == self.count:
                 self.keys = before.keys
 
@@ -125,6 +126,7 @@ class ProducerCore:
         self.value_serializer = serializer("value.serializer", settings.value("value.serializer"))
         self.interceptors: tuple[Interceptor, ...] = settings.items("interceptor.classes")
         self._partitioner = self._find_partitioner()
+        self._is_sticky = self._partitioner is None
         self._ignores_keys = settings.flag("partitioner.ignore.keys")
         self._is_adaptive = settings.flag("partitioner.adaptive.partitioning.enable")
         self._max_record_bytes = settings.number("max.request.size")
@@ -186,40 +188,46 @@ class ProducerCore:
         timestamp: int | None,
         callback: DeliveryCallback | None,
     ) -> Delivery | None:
-        """Put the record into its batch; None if there is no room. The topic is known. Raises KafkaError."""
+        """Put the record into its batch; None if its topic is not known, or there is no room. Raises KafkaError."""
         if self.is_closed:
             raise ClosedError
+        choice = self._choices.get(topic)
+        if choice is None:
+            return None
         if self.transactions is not None:
             self.transactions.check_send()
-        size = size_bound(key, value, headers)
+        if key is None and headers is None and value is not None:
+            size = OVERHEAD_BYTES + len(value)  # the usual case, without a call
+        else:
+            size = size_bound(key, value, headers)
         if size + HEADER_SIZE > self._max_record_bytes:
             raise RecordTooLargeError(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"A record for {topic} has about {size} bytes, more than max.request.size ({self._max_record_bytes}).",
             )
         if partition is None:
-            partition = self._partition(topic, key, value, size)
-        elif partition not in self._choices[topic].partitions:
+            sticky = choice.sticky
+            if key is None and self._is_sticky and sticky.left_bytes > size:
+                sticky.left_bytes -= size
+                partition = sticky.partition
+            else:
+                partition = self._partition(choice, topic, key, value, size)
+        elif partition not in choice.partitions:
             raise UnknownTopicError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"{topic} has partitions 0 to {self._choices[topic].count - 1}; there is no partition {partition}.",
+                f"{topic} has partitions 0 to {choice.count - 1}; there is no partition {partition}.",
             )
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         return self._append(topic, partition, key, value, timestamp, headers, size, callback)
 
-    def _partition(self, topic: str, key: bytes | None, value: bytes | None, size: int) -> int:
-        choice = self._choices[topic]
+    def _partition(self, choice: TopicChoice, topic: str, key: bytes | None, value: bytes | None, size: int) -> int:
         if self._partitioner is not None:
             return self._partitioner(topic, key, value, choice.partitions)
         if key is not None and not self._ignores_keys:
             return choice.keys.partition(key)
-        sticky = choice.sticky
-        if sticky.left_bytes > size and sticky.partition in choice.available:
-            sticky.left_bytes -= size
-            return sticky.partition
         queue_length = partial(self._queue_length, topic) if self._is_adaptive else None
-        return sticky.next(size, choice.available, queue_length)
+        return choice.sticky.next(size, choice.available, queue_length)
 
     def intercepted(
         self, record: ProducerRecord, callback: DeliveryCallback | None

@@ -16,6 +16,7 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
+from threading import get_ident
 from typing import Any, Final, NamedTuple, Protocol
 
 from headrace.client.accumulator import Accumulator, Place
@@ -100,6 +101,7 @@ class Sender:
         self._cluster = cluster
         self._gate = gate
         self._loop = asyncio.get_running_loop()
+        self._thread = get_ident()
         self._acks = -1 if settings.text("acks") == "all" else int(settings.text("acks"))
         self._retries = settings.number("retries")
         self._linger = settings.seconds("linger.ms")
@@ -110,7 +112,10 @@ class Sender:
         self._codec, self._level = compression_of(settings)
         self._backoff = retry_backoff(settings)
         self.batches = Accumulator(
-            batch_bytes=settings.number("batch.size"), memory_bytes=settings.number("buffer.memory"), wake=self.wake
+            batch_bytes=settings.number("batch.size"),
+            memory_bytes=settings.number("buffer.memory"),
+            pack=lambda batch: batch.pack(self._codec, self._level),
+            wake=self.wake,
         )
         self._in_flight: dict[int, int] = {}  # requests by broker
         self._connecting: set[int] = set()
@@ -127,7 +132,10 @@ class Sender:
         """There may be something to send. From any thread."""
         if not self._is_woken:
             self._is_woken = True
-            self._loop.call_soon_threadsafe(self._look)
+            if get_ident() == self._thread:
+                self._loop.call_soon(self._look)  # without the two system calls that wake another thread
+            else:
+                self._loop.call_soon_threadsafe(self._look)
 
     def _metadata_came(self, _: Metadata) -> None:
         self.wake()

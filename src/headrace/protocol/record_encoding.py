@@ -5,7 +5,7 @@ other, with names for everything, and is the judge in the tests.
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from headrace.protocol.batch import (
     HEADER_SIZE,
@@ -30,6 +30,7 @@ Row: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None]
 _SMALL: Final = 2_048  # lengths, offsets and time differences below it are looked up
 _VARINTS: Final = [varint(number) for number in range(_SMALL)]
 _NO_HEADERS: Final = varint(0)
+_NO_ATTRIBUTES: Final = b"\0"
 # A record's own frame: its length, attributes, deltas and the lengths of key, value and headers, at their longest.
 OVERHEAD_BYTES: Final = 5 + 1 + 10 + 5 + 5 + 5 + 5
 HEADER_OVERHEAD_BYTES: Final = 10
@@ -39,8 +40,13 @@ class Payload(NamedTuple):
     """The records of a batch as bytes, and what its header says of them."""
 
     data: bytes
+    count: int
     base_timestamp: int
     max_timestamp: int
+    codec: int = Codec.NONE
+
+    def compressed(self, codec: int, level: int | None = None) -> "Payload":
+        return self._replace(data=compress(codec, self.data, level), codec=codec) if codec else self
 
 
 def size_bound(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
@@ -57,18 +63,20 @@ def size_bound(key: bytes | None, value: bytes | None, headers: Headers | None) 
 
 
 def encode_rows(rows: Sequence[Row]) -> Payload:
-    """All rows, at consecutive offsets."""
+    """All rows, at consecutive offsets. Values are copied once, when all pieces are joined."""
     small = _SMALL
     numbers = _VARINTS
-    base_timestamp = rows[0][2]
-    max_timestamp = base_timestamp
+    base_timestamp = max_timestamp = last_timestamp = rows[0][2]
+    start = _NO_ATTRIBUTES + numbers[0]
     pieces: list[bytes] = []
-    add = pieces.append
+    add = pieces.extend
     for delta, (key, value, timestamp, headers) in enumerate(rows):
-        if timestamp > max_timestamp:
-            max_timestamp = timestamp
-        later = timestamp - base_timestamp
-        time = numbers[later] if 0 <= later < small else varint(later)
+        if timestamp != last_timestamp:  # rare: records of a batch come within few milliseconds
+            last_timestamp = timestamp
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+            later = timestamp - base_timestamp
+            start = _NO_ATTRIBUTES + (numbers[later] if 0 <= later < small else varint(later))
         offset = numbers[delta] if delta < small else varint(delta)
         if key is None:
             key_part = NULL
@@ -76,36 +84,34 @@ def encode_rows(rows: Sequence[Row]) -> Payload:
             size = len(key)
             key_part = (numbers[size] if size < small else varint(size)) + key
         if value is None:
-            value_part = NULL
+            size = 0
+            value_size, value = NULL, b""
         else:
             size = len(value)
-            value_part = (numbers[size] if size < small else varint(size)) + value
-        header_part = _encode_headers(headers) if headers else _NO_HEADERS
-        body = b"\0" + time + offset + key_part + value_part + header_part
-        size = len(body)
-        add(numbers[size] if size < small else varint(size))
-        add(body)
-    return Payload(b"".join(pieces), base_timestamp, max_timestamp)
+            value_size = numbers[size] if size < small else varint(size)
+        tail = _encode_headers(headers) if headers else _NO_HEADERS
+        size += len(start) + len(offset) + len(key_part) + len(value_size) + len(tail)
+        add((numbers[size] if size < small else varint(size), start, offset, key_part, value_size, value, tail))
+    return Payload(b"".join(pieces), len(rows), base_timestamp, max_timestamp)
 
 
-def seal_rows(
-    rows: Sequence[Row],
+def seal_rows(rows: Sequence[Row], *, codec: int = Codec.NONE, level: int | None = None, **identity: Any) -> bytearray:
+    """The rows as a batch, ready to be sent or appended; the producer's identity as in `seal`."""
+    return seal(encode_rows(rows).compressed(codec, level), **identity)
+
+
+def seal(
+    payload: Payload,
     *,
-    codec: int = Codec.NONE,
-    level: int | None = None,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
     transactional: bool = False,
 ) -> bytearray:
-    """The rows as a batch, ready to be sent or appended."""
-    data, base_timestamp, max_timestamp = encode_rows(rows)
-    attributes = codec
-    if codec:
-        data = compress(codec, data, level)
+    """A batch of the records that are encoded already."""
+    data, count, base_timestamp, max_timestamp, attributes = payload
     if transactional:
         attributes |= TRANSACTIONAL_FLAG
-    count = len(rows)
     batch = bytearray(
         pack_header_values(
             *(0, HEADER_SIZE - LOG_OVERHEAD + len(data), NO_LEADER_EPOCH, MAGIC, 0, attributes, count - 1),

@@ -9,6 +9,7 @@ PLACE = ("t", 0)
 def a_batch(records: int = 1, partition: int = 0) -> PendingBatch:
     batch = PendingBatch("t", partition, 0.0)
     batch.rows = [(None, b"v", 0, None)] * records
+    batch.close()
     return batch
 
 

@@ -1,0 +1,91 @@
+"""Batches on their way: packed once, by whoever filled them, and settled with every record's place and time."""
+
+import threading
+
+from headrace.client.accumulator import Accumulator
+from headrace.client.delivery import Delivery, RecordMetadata
+from headrace.client.pending_batch import PendingBatch
+from headrace.protocol.record_encoding import OVERHEAD_BYTES, Row
+from headrace.protocol.records import read_records
+
+ROWS: list[Row] = [
+    (b"k", b"first", 1_000, None),
+    (None, None, 1_002, [("name", b"content"), ("empty", None)]),
+    (None, b"third", 999, None),
+]
+
+
+def a_batch() -> PendingBatch:
+    batch = PendingBatch("t", 0, 0.0)
+    batch.rows = list(ROWS)
+    batch.close()
+    return batch
+
+
+def rows_of(batch: PendingBatch) -> list[Row]:
+    records = read_records(batch.encoded(0, None, transactional=False))
+    return [(each.key, each.value, each.timestamp, list(each.headers) or None) for each in records]
+
+
+def test_a_packed_batch_has_forgotten_its_rows_and_nothing_else() -> None:
+    batch = a_batch()
+    batch.pack(0, None)
+    assert (batch.rows, batch.count) == ([], 3)
+    batch.pack(0, None)
+    assert rows_of(batch) == ROWS
+    batch.succeed(70, -1)
+    assert [batch.outcome_of(place) for place in range(3)] == [
+        RecordMetadata("t", 0, 70 + place, row[2]) for place, row in enumerate(ROWS)
+    ]
+
+
+def test_whoever_packs_when_all_is_over_finds_nothing_to_do() -> None:
+    # The thread that filled it was slow, and the sender has packed it, sent it and heard of it meanwhile.
+    batch = a_batch()
+    batch.encoded(0, None, transactional=False)
+    batch.succeed(0, -1)
+    batch.pack(0, None)
+    assert Delivery((batch, 1)).result(0) == RecordMetadata("t", 0, 1, 1_002)
+
+
+def test_the_halves_of_a_packed_batch_have_its_records() -> None:
+    batch = a_batch()
+    batch.encoded(0, None, transactional=False)
+    halves = batch.split()
+    assert halves is not None
+    assert [row for half in halves for row in rows_of(half)] == ROWS
+
+
+class Watched:
+    """An accumulator for batches of three small records, and what it says."""
+
+    def __init__(self, memory_bytes: int = 10_000) -> None:
+        self.packed: list[tuple[PendingBatch, int]] = []
+        self.wakes = 0
+        self.batches = Accumulator(batch_bytes=200, memory_bytes=memory_bytes, pack=self._pack, wake=self._wake)
+
+    def _pack(self, batch: PendingBatch) -> None:
+        assert not self.batches._lock.locked(), "others would wait"
+        self.packed.append((batch, threading.get_ident()))
+
+    def _wake(self) -> None:
+        self.wakes += 1
+
+    def append(self) -> Delivery | None:
+        return self.batches.append("t", 0, None, b"value", 0, None, OVERHEAD_BYTES + 5)
+
+
+def test_a_batch_that_is_full_is_packed_by_the_thread_that_filled_it_before_the_sender_hears_of_it() -> None:
+    watched = Watched()
+    deliveries = [watched.append() for _ in range(4)]
+    assert deliveries[0] is not None
+    assert watched.packed == [(deliveries[0]._batch, threading.get_ident())]
+    assert watched.wakes == 2, "when a batch begins, and when it is full"
+
+
+def test_memory_is_taken_by_whole_batches_and_given_back_when_they_are_settled() -> None:
+    watched = Watched(memory_bytes=450)
+    assert all(watched.append() for _ in range(6)), "two batches"
+    assert watched.append() is None
+    watched.batches.settled(watched.batches.take(("t", 0)))
+    assert watched.append() is not None
