@@ -223,11 +223,12 @@ def delete_topics(
     times_named = Counter((each.name, each.topic_id) for each in wanted)
     # By its name and by its id: neither of them counts, and Kafka answers with one row for both.
     by_both = {topic_id: name for topic_id, name in _names_of(image, times_named) if (None, topic_id) in times_named}
+    doubled = set(by_both.values())
     records: list[MetadataRecord] = []
     rows = []
     for each, times in times_named.items():
         name, topic_id = each
-        if name in by_both.values() and topic_id == ZERO_UUID:
+        if name in doubled and topic_id == ZERO_UUID:
             continue
         try:
             if not settings.delete_topic_enable:
