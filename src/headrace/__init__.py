@@ -21,6 +21,7 @@ __all__ = [
     "AuthenticationError",
     "AuthorizationError",
     "Broker",
+    "BrokerPattern",
     "BrokerRefusedError",
     "BufferFullError",
     "ClosedError",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
         WrongStateError,
     )
     from headrace.client.producer import Producer
+    from headrace.client.subscriptions import BrokerPattern
     from headrace.client.topic_partition import TopicPartition
     from headrace.server.embedded import EmbeddedBroker as Broker
 
@@ -157,6 +159,7 @@ _LAZY: Final = {
     "Admin": ("headrace.client.admin", "Admin"),
     "Append": ("headrace.client.admin_changes", "Append"),
     "Broker": ("headrace.server.embedded", "EmbeddedBroker"),
+    "BrokerPattern": ("headrace.client.subscriptions", "BrokerPattern"),
     "ConfigResource": ("headrace.client.admin_changes", "ConfigResource"),
     "Consumer": ("headrace.client.consumer", "Consumer"),
     "ConsumerRecord": ("headrace.client.consumer_record", "ConsumerRecord"),

@@ -11,15 +11,17 @@ Importing this loads nothing that the program does not use.
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-__all__ = ["Admin", "Producer"]
+__all__ = ["Admin", "Consumer", "Producer"]
 
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin as Admin
+    from headrace.client.async_consumer import AsyncConsumer as Consumer
     from headrace.client.async_producer import AsyncProducer as Producer
 
 # Where each name lives; the module is imported when the name is first asked for.
 _LAZY: Final = {
     "Admin": ("headrace.client.admin", "AsyncAdmin"),
+    "Consumer": ("headrace.client.async_consumer", "AsyncConsumer"),
     "Producer": ("headrace.client.async_producer", "AsyncProducer"),
 }
 

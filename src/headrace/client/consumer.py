@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from headrace.client import background
 from headrace.client.commits import OffsetAndMetadata, OnCommit
+from headrace.client.consumer_calls import as_offsets, as_topics
 from headrace.client.consumer_core import EARLIEST, LATEST, consumer_settings, new_core
 from headrace.client.consumer_errors import WakeupError
 from headrace.client.consumer_record import ConsumerRecord
@@ -154,13 +155,8 @@ class Consumer:
         the iteration: before records of new partitions come; before partitions are given up, in time to commit; and
         when they were lost to others already (`on_revoked` if there is no `on_lost`).
         """
-        wanted: Any = topics
-        if isinstance(topics, str):
-            wanted = [topics]
-        elif not isinstance(topics, re.Pattern | BrokerPattern):
-            wanted = list(topics)
         self._listeners = Listeners(on_assigned, on_revoked, on_lost)
-        background.call(self._core.subscribe(wanted, self._listeners))
+        background.call(self._core.subscribe(as_topics(topics), self._listeners))
 
     def subscription(self) -> set[str]:
         """The topics that are subscribed to; of a pattern, those that match."""
@@ -261,7 +257,7 @@ class Consumer:
 
         An offset is that of the next record to read: one more than that of the last one that was processed.
         """
-        background.call(self._core.commit(_offsets(offsets), timeout))
+        background.call(self._core.commit(as_offsets(offsets), timeout))
 
     def commit_async(
         self,
@@ -272,7 +268,7 @@ class Consumer:
 
         It is tried again where that helps, and never overwrites a later commit.
         """
-        background.call(self._core.start_commit(_offsets(offsets), on_done))
+        background.call(self._core.start_commit(as_offsets(offsets), on_done))
 
     # The end
 
@@ -305,14 +301,3 @@ class Consumer:
         else:
             self._intake.progress.abandon()
         self._close(is_leaving=True)
-
-
-def _offsets(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None,
-) -> dict[TopicPartition, OffsetAndMetadata] | None:
-    if offsets is None:
-        return None
-    return {
-        TopicPartition(*partition): OffsetAndMetadata(place) if isinstance(place, int) else place
-        for partition, place in offsets.items()
-    }

@@ -49,7 +49,7 @@ class Inbox:
         self._is_woken = False
         self._is_room_wanted = False
         self._on_room = on_room
-        self._on_ready: Callable[[], None] | None = None
+        self._on_ready: Callable[[], object] | None = None
         self.is_closed = False
         self.changes = 0  # counts what has ever come; whoever watches it sees whether something did
 
@@ -174,7 +174,7 @@ class Inbox:
             self._bytes += fetched.size_bytes
             fetched.state.buffered_bytes += fetched.size_bytes
 
-    def when_ready(self, on_ready: Callable[[], None], *, seen: int) -> bool:
+    def when_ready(self, on_ready: Callable[[], object], *, seen: int) -> bool:
         """Call it, on the loop's thread, when something comes; False if something came since `changes` was `seen`."""
         with self._lock:
             if self.changes != seen:
