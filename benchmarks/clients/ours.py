@@ -1,4 +1,4 @@
-"""headrace: record by record, and as Arrow tables."""
+"""headrace, record by record."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -36,33 +36,6 @@ def consume(address: str, topic: str, count: int) -> float:
         seconds = time.perf_counter() - start
     if size != count * len(VALUE):
         raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")
-    return seconds
-
-
-def arrow_write(address: str, topic: str, count: int) -> float:
-    import pyarrow as pa
-
-    from headrace import arrow
-
-    table = pa.table({"value": pa.array([VALUE] * count, pa.binary())})
-    with Producer(address) as producer:
-        producer.partitions(topic)
-        start = time.perf_counter()
-        written = arrow.write(table, topic, producer)
-        seconds = time.perf_counter() - start
-    if written != count:
-        raise WrongCountError(f"{written} of {count} records were written")
-    return seconds
-
-
-def arrow_read(address: str, topic: str, count: int) -> float:
-    from headrace import arrow
-
-    start = time.perf_counter()
-    table = arrow.read(topic, address)
-    seconds = time.perf_counter() - start
-    if table.num_rows != count:
-        raise WrongCountError(f"{table.num_rows} of {count} records were read")
     return seconds
 
 
