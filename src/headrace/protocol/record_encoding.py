@@ -40,7 +40,7 @@ class Payload(NamedTuple):
     """The records of a batch as bytes, and what its header says of them."""
 
     data: bytes
-    count: int
+    record_count: int
     base_timestamp: int
     max_timestamp: int
     codec: int = Codec.NONE
