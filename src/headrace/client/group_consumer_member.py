@@ -9,7 +9,7 @@ What was said is not repeated; after a request without an answer, or with an err
 
 from collections.abc import Collection, Iterable
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from headrace.client.config import Settings
 from headrace.client.errors import KafkaError, code_of, error_for
@@ -56,6 +56,8 @@ _VERDICTS: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID: Verdict.BEGIN_ANEW,
 }
 
+_Said: TypeAlias = tuple[Subscription | None, frozenset[PartitionOfId] | None]
+
 
 class ConsumerMember:
     def __init__(self, settings: Settings, member_id: str) -> None:
@@ -67,8 +69,8 @@ class ConsumerMember:
         self._assignor = settings.optional_text("group.remote.assignor")
         self._member_id = member_id
         self._epoch = JOINING
-        self._said: tuple[Subscription | None, frozenset[PartitionOfId] | None] = (None, None)
-        self._saying = self._said  # by the request that has no answer yet
+        self._said: _Said = (None, None)
+        self._saying: _Said = (None, None)  # by the request that has no answer yet
         self.interval_ms = 0  # between heartbeats, as the coordinator wants it
 
     @property
