@@ -36,6 +36,7 @@ MAX_NAME_BYTES: Final = 32_000  # what fits into the group's record, also as a p
 MAX_PENDING_JOINS: Final = 10_000
 
 _UNKNOWN_MEMBER: Final = ""
+_NOT_SAID: Final = -1
 
 
 def join_group(
@@ -59,7 +60,9 @@ def normalized(request: JoinGroupRequest, version: int) -> JoinGroupRequest:
     if len(protocols) != len(request.protocols):
         kept = [protocol for protocol in request.protocols if protocols[protocol.name] is protocol]
         request = request._replace(protocols=kept)
-    return request._replace(rebalance_timeout_ms=request.session_timeout_ms) if version == 0 else request
+    # Version 0 cannot say it; and a record that says -1 is read in the same way, by us and by Kafka.
+    is_said = version > 0 and request.rebalance_timeout_ms != _NOT_SAID
+    return request if is_said else request._replace(rebalance_timeout_ms=request.session_timeout_ms)
 
 
 def check_request(state: ShardState, request: JoinGroupRequest, client: Client) -> ErrorCode:

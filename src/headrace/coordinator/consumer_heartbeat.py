@@ -143,7 +143,9 @@ def _heartbeat(
     return ConsumerGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=updated.member_epoch,
-        heartbeat_interval_ms=_interval_ms(state, group, updated, announced.epoch, now_ms),
+        heartbeat_interval_ms=_interval_ms(
+            state, group, updated, announced.epoch, settings.consumer_heartbeat_interval_ms, now_ms
+        ),
         assignment=_shown(updated.assigned) if must_tell else None,
     )
 
@@ -233,16 +235,16 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
     )
 
 
-def _interval_ms(state: ShardState, group: ConsumerGroup, member: ConsumerMember, epoch: int, now_ms: int) -> int:
+def _interval_ms(
+    state: ShardState, group: ConsumerGroup, member: ConsumerMember, epoch: int, usual_ms: int, now_ms: int
+) -> int:
     """When the next heartbeat is expected.
 
     Kafka always says what is configured. Here a member that waits for something that is about to happen is told to ask
     again soon: for partitions that others are giving up, for the next target, for what its pattern stands for.
     """
-    usual_ms = state.settings.of_group(state.image, group.group_id).consumer_heartbeat_interval_ms
     soon_ms = max(SOON_MS, SOON_MS_PER_MEMBER * len(group.members))
-    assignable_ms = assignable_at_ms(state, group)
-    if group.assignment_epoch < epoch and now_ms < assignable_ms:
+    if group.assignment_epoch < epoch and now_ms < (assignable_ms := assignable_at_ms(state, group)):
         return min(usual_ms, max(soon_ms, assignable_ms - now_ms))
     is_waiting = member.state is MemberState.UNRELEASED_PARTITIONS or group.group_id in state.regex_jobs
     return min(usual_ms, soon_ms) if is_waiting else usual_ms

@@ -143,8 +143,11 @@ def _watch_revocation(state: ShardState, group: ConsumerGroup, member: ConsumerM
 
 def check_size(state: ShardState, draft: Draft) -> None:
     """Raises RefusedError if what is to be written does not fit into a batch."""
+    records = draft.step().records
+    if not records:
+        return
     size, most = 0, state.settings.max_record_bytes(state.image)
-    for record in draft.step().records:
+    for record in records:
         key, value = encode_coordinator_record(record.type, record.key, record.value, record.version)
         size += len(key) + len(value or b"") + _ROW_BYTES
     if size > most:

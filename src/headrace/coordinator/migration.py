@@ -48,7 +48,6 @@ from headrace.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRes
 
 _DISABLED: Final = "disabled"
 _UNKNOWN_MEMBER: Final = ""
-_NOT_SAID: Final = -1
 
 
 # JoinGroup
@@ -146,12 +145,11 @@ def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
 def _updated(
     member: ConsumerMember, request: JoinGroupRequest, subscription: ConsumerProtocolSubscription, client: Client
 ) -> ConsumerMember:
-    timeout_ms = request.rebalance_timeout_ms
     protocols = [ClassicProtocol(protocol.name, protocol.metadata) for protocol in request.protocols]
     return member._replace(
         instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
         rack_id=subscription.rack_id or member.rack_id,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == _NOT_SAID else timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
         client_id=client.client_id,
         client_host=client.host,
         topics=frozenset(subscription.topics),

@@ -152,7 +152,7 @@ def test_static_members_that_allow_no_time_and_never_come_do_not_keep_the_coordi
     driver = GroupDriver()
     member = join(driver, request(group_instance_id="i1", rebalance_timeout_ms=0), version=STATIC)
     sync(driver, member, a=b"t-0")
-    waiting = send_join(driver, request(group_instance_id="i2", rebalance_timeout_ms=-1), version=STATIC)
+    waiting = send_join(driver, request(group_instance_id="i2", rebalance_timeout_ms=-2), version=STATIC)
     asked = LeaveGroupRequest("g", members=[MemberIdentity("", "i2")])
     driver.ask(lambda shard, ticket: shard.leave_group(asked, ticket=ticket, version=5, now_ms=driver.now_ms))
     assert driver.answers.pop(waiting).error_code == ErrorCode.UNKNOWN_MEMBER_ID
