@@ -6,6 +6,7 @@ business of the file system in memory (tests/unit/log). Here it is about the mom
 a compaction, a deletion, a snapshot, a recovery.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,7 @@ from tests.support.broker_process import BrokerProcess
 from tests.support.histories import History, check
 from tests.support.kills import BUSY, KILLS, SEED, kill_while_starting, stay_a_moment
 from tests.support.retrying_producer import BATCH_INTERVAL_MS, RetryingProducer, read_back
-from tests.support.waiting import wait_until
+from tests.support.waiting import DEADLINE_SECONDS, wait_until
 from tests.support.wire_client import WireClient
 
 pytestmark = pytest.mark.slow
@@ -134,14 +135,34 @@ def test_compaction_may_be_interrupted_anywhere(tmp_path: Path) -> None:
             create_topic(client, TOPIC, configs)
         with producing(broker, history, acks=[-1], keys=20) as producers:
             for number in range(KILLS):
-                kill_after_progress(broker, producers, random)
+                if number % 2:
+                    wait_for_compaction(broker)
+                    broker.kill()
+                else:
+                    kill_after_progress(broker, producers, random)
                 if number % 3 == 2:
                     kill_while_starting(broker, random)
                 broker.start()
         assert not check(history), report(history)
         sent = sum(map(len, history.attempted.values()))
-        assert sum(map(len, history.read.values())) < sent / 2, "little was compacted: the test shows nothing"
+        wait_until(lambda: count_records(broker) < sent / 2, "compaction, after all that")
+        with WireClient(broker.address) as client:
+            for partition in range(PARTITIONS):
+                history.read[partition] = read_back(client, TOPIC, partition)[1]
+        assert not check(history), report(history)
         broker.check_log()
+
+
+def wait_for_compaction(broker: BrokerProcess) -> None:
+    """Until one is under way: segments in their stages stand in the directory for some milliseconds."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not any(path.suffix in (".cleaned", ".swap") for path in broker.data.glob(f"{TOPIC}-*/*")):
+        assert time.monotonic() < deadline, "nothing is ever compacted"
+
+
+def count_records(broker: BrokerProcess) -> int:
+    with WireClient(broker.address) as client:
+        return sum(len(read_back(client, TOPIC, partition)[1]) for partition in range(PARTITIONS))
 
 
 @pytest.mark.parametrize("retention_ms", ["-1", "1000"], ids=["on demand", "by age"])

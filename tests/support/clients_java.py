@@ -22,6 +22,7 @@ ANSWER_SECONDS: Final = TOOL_SECONDS + 30.0  # with the start of the JVM
 _PACKAGES: Final = {
     "ConfigCommand": "kafka.admin",
     "ConsoleConsumer": "org.apache.kafka.tools.consumer",
+    "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group",
     "ReassignPartitionsCommand": "org.apache.kafka.tools.reassign",
 }
 _SCRUBBED: Final = (
