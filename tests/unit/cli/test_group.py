@@ -87,19 +87,6 @@ def test_members_offsets_and_lag_are_described(bootstrap: str, topic: str, proto
     ]
 
 
-def test_all_groups_are_described_and_one_that_does_not_exist_is_answered_with_the_nearest_name(
-    bootstrap: str, topic: str
-) -> None:
-    groups = [make_group(bootstrap, topic) for _ in range(2)]
-    everything = done("group", "describe", bootstrap=bootstrap).out
-    assert all(f"{group}  Empty  type classic  coordinator 1  0 members  lag 3\n" in everything for group in groups)
-    wrong = headrace("group", "describe", groups[0] + "x", bootstrap=bootstrap)
-    assert (wrong.code, wrong.err.splitlines()[0]) == (2, f"headrace: There is no group '{groups[0]}x'.")
-    assert wrong.err.splitlines()[1].startswith("  Did you mean billing-")
-    none = headrace("group", "delete", "qqqq", bootstrap=bootstrap)
-    assert none.err == "headrace: There is no group 'qqqq'.\n  `headrace group list` shows what there is.\n"
-
-
 def test_what_is_gone_has_no_end(bootstrap: str, topic: str) -> None:
     """A topic may be deleted while its offsets are described."""
     there, nowhere, beyond = TopicPartition(topic, 0), TopicPartition("qqqq", 0), TopicPartition(topic, 9)

@@ -78,22 +78,6 @@ def states(bootstrap: str, *arguments: str) -> dict[str, str]:
     return {each["transactional_id"]: each["state"] for each in listed}
 
 
-def test_transactions_are_listed_by_state_producer_and_age(bootstrap: str, topic: str) -> None:
-    with open_transaction(bootstrap, topic) as (name, producer):
-        assert states(bootstrap)[name] == "Ongoing"
-        assert states(bootstrap, "--state", "ongoing")[name] == "Ongoing"
-        assert name not in states(bootstrap, "--state", "Empty", "--state", "CompleteCommit")
-        assert name in states(bootstrap, "--longer-than", "0s")
-        assert name not in states(bootstrap, "--longer-than", "1d")
-        (row,) = [row for row in done("transaction", "list", bootstrap=bootstrap).rows if row[0] == name]
-        assert states(bootstrap, "--producer-id", row[2]) == {name: "Ongoing"}
-        producer.abort_transaction(30)
-    eventually(lambda: states(bootstrap, "--producer-id", row[2]) == {name: "CompleteAbort"})
-    nothing = done("transaction", "list", "--longer-than", "1000d", bootstrap=bootstrap)
-    assert (nothing.out, nothing.err) == ("", "There are no such transactions.\n")
-    assert headrace("transaction", "list", "--longer-than", "long", bootstrap=bootstrap).code == 2
-
-
 def test_transactions_are_described(bootstrap: str, topic: str) -> None:
     with open_transaction(bootstrap, topic) as (name, producer):
         (described,) = done("transaction", "describe", name, "--json", bootstrap=bootstrap).objects
