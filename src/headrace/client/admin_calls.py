@@ -119,23 +119,25 @@ class AdminCalls:
         retries = self._settings.number("retries")
         started = loop.time()
         attempts = 0
+        last: KafkaError | None = None
         while True:
             attempts += 1
             try:
                 async with asyncio.timeout(started + limit - loop.time()):
                     return await attempt()
             except TimeoutError:
+                if last is not None:  # it tells why the time was not enough
+                    _note_attempts(last, attempts, loop.time() - started)
+                    raise last from None
                 raise RequestTimedOutError(
                     f"The call was not done within {limit:g} s.", tried=_count(attempts, "attempt")
                 ) from None
             except KafkaError as error:
+                last = error
                 pause = self._backoff.seconds(attempts)
                 elapsed = loop.time() - started
                 if not error.retriable or attempts > retries or elapsed + pause >= limit:
-                    if attempts > 1:
-                        error.tried = f"{_count(attempts, 'attempt')} in {elapsed:.1f} s" + (
-                            f"; {error.tried}" if error.tried else ""
-                        )
+                    _note_attempts(error, attempts, elapsed)
                     raise
             await asyncio.sleep(pause)
 
@@ -315,6 +317,12 @@ def _here(response: Any, codes: Codes) -> Any:
         if code in MOVED:
             raise error_for(code)
     return response
+
+
+def _note_attempts(error: KafkaError, attempts: int, elapsed: float) -> None:
+    if attempts > 1:
+        before = f"; {error.tried}" if error.tried else ""
+        error.tried = f"{_count(attempts, 'attempt')} in {elapsed:.1f} s{before}"
 
 
 def _count(number: int, word: str) -> str:
