@@ -29,11 +29,12 @@ check: $(READY)  ## format, lint, types, import rules, generated code, unit test
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/gen.py --check
 	$(BIN)/python tools/compatibility.py --check
-	$(BIN)/pytest tests -m "not slow and not kafka" --quiet --numprocesses auto
+	$(BIN)/pytest tests -m "not slow and not kafka and not spark" --quiet --numprocesses auto
 
-test: check      ## everything: check, then the slow tests and Apache Kafka as the judge
-	$(BIN)/pytest tests -m "slow and not kafka" --quiet --numprocesses auto
-	$(BIN)/pytest tests -m kafka --quiet
+test: check      ## everything: check, then the slow tests, Spark, and Apache Kafka as the judge
+	$(BIN)/pytest tests -m "slow and not kafka and not spark" --quiet --numprocesses auto
+	$(BIN)/pytest tests -m spark --quiet
+	$(BIN)/pytest tests -m "kafka and not spark" --quiet
 
 bench: $(READY)  ## measure, and print the figures beside their goals
 	@$(BIN)/python -m benchmarks
@@ -44,7 +45,7 @@ gen: $(READY)    ## definitions/ -> src/headrace/protocol/messages/, and the tab
 
 lock: $(READY)   ## resolve requirements.lock anew (no registry address is written)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-	  --no-header --upgrade --extra arrow --extra dev --output-file requirements.lock pyproject.toml
+	  --no-header --upgrade --extra dev --output-file requirements.lock pyproject.toml
 
 clean:           ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
