@@ -20,10 +20,12 @@ _READ_BYTES: Final = 256 * 1024
 
 
 def replay_log(log: Log, types: Mapping[int, RecordType], shard: "Shard") -> Iterator[int]:
-    """Replay all of the log, batch by batch; each time the number of records. Raises LOG_ERRORS, OSError."""
+    """Replay all of the log, batch by batch; each time the number of records. Raises LOG_ERRORS, OSError.
+
+    Meanwhile the log may grow: whoever ends a transaction writes a marker, and does not wait for the shard.
+    """
     offset = log.log_start_offset
-    end_offset = log.log_end_offset
-    while offset < end_offset:
+    while offset < log.log_end_offset:
         data = log.read(offset, max_bytes=_READ_BYTES).read()
         if not data:
             return

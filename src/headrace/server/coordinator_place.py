@@ -54,6 +54,7 @@ class Place(Generic[S]):
 
     __slots__ = (
         "_due_ms",
+        "_image",
         "_last_offset",
         "_loading",
         "_pending",
@@ -65,15 +66,16 @@ class Place(Generic[S]):
         "shard",
     )
 
-    def __init__(self, runtime: "CoordinatorRuntime[S]", partition: Partition, shard: S) -> None:
+    def __init__(self, runtime: "CoordinatorRuntime[S]", partition: Partition, image: Image) -> None:
         self._runtime = runtime
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
-        self.shard = shard
+        self.shard = runtime.make_shard(image)
+        self._image = image  # the newest that the shard has heard of
         self.is_loaded = False
         self._loading: Iterator[int] = iter(())
         self._pending: dict[Ticket, tuple[Later[Any], Refuse[Any]]] = {}  # bounded by the requests in flight
-        self._last_offset = -1  # of what this shard wrote
+        self._last_offset = -1  # of what this shard read or wrote
         self._timer: Timer | None = None
         self._due_ms = _NEVER
 
@@ -107,10 +109,19 @@ class Place(Generic[S]):
             self._fail()
             return
         self._timer = None
+        self._last_offset = self.partition.log.log_end_offset - 1
         self.is_loaded = True
-        now_ms = self._runtime.clock.now_ms()
-        self.shard.loaded(now_ms)
-        self.carry_out_all(self.shard.tick(now_ms))  # what was due while nobody was there
+        self.shard.loaded(self._runtime.clock.now_ms())
+        self.image_changed()  # while it was loading
+        if self.is_loaded:
+            self.carry_out_all(self.shard.tick(self._runtime.clock.now_ms()))  # what was due while nobody was there
+
+    def image_changed(self) -> None:
+        """Tell the shard, unless it knows, or must be loaded first: it compares the image with the one before."""
+        image = self._runtime.image
+        if self.is_loaded and image is not self._image:
+            self._image = image
+            self.carry_out_all(self.shard.image_changed(image, self._runtime.clock.now_ms()))
 
     def __repr__(self) -> str:
         return f"[{self._runtime.topic}-{self.partition.index} epoch {self.leader_epoch}]"
@@ -219,7 +230,7 @@ class Place(Generic[S]):
             self._fail()
 
     def _fail(self) -> None:
-        self._runtime.drop(self.partition.index)
+        self._runtime.start_again(self.partition.index)
 
     def abandon(self) -> None:
         """Whoever waits must look for the coordinator again."""

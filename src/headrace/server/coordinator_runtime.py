@@ -28,6 +28,7 @@ from headrace.server.later import Later
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
 
+LOAD_AGAIN_MS: Final = 1_000  # after a write failed, if nobody asks earlier
 _KEPT_KEYS: Final = 10_000  # whose hashes are remembered: a group asks again and again
 
 _spread: Final = lru_cache(_KEPT_KEYS)(spread)
@@ -57,10 +58,12 @@ class CoordinatorRuntime(Generic[S]):
         self.tickets = count(1)
         self._image: Image | None = None
         self._places: dict[int, Place[S]] = {}
+        self._is_stopped = False
 
     def start(self, image: Image) -> None:
         """Load what this node leads, bit by bit: time-outs and expiry must not wait for the first request."""
         self._image = image
+        self._is_stopped = False
         self._load_next(iter(range(self.partition_count)))
 
     def _load_next(self, indexes: Iterator[int]) -> None:
@@ -68,6 +71,12 @@ class CoordinatorRuntime(Generic[S]):
         if index is not None:
             self._find(index)
             self.clock.call_later(0, lambda: self._load_next(indexes))
+
+    @property
+    def image(self) -> Image:
+        """The newest; there is none before the start."""
+        assert self._image is not None
+        return self._image
 
     @property
     def partition_count(self) -> int:
@@ -140,10 +149,9 @@ class CoordinatorRuntime(Generic[S]):
             if place is not None:
                 self.drop(index)
             partition = self.partitions.leader(self.topic, index)
-            if not isinstance(partition, Partition):
+            if self._is_stopped or not isinstance(partition, Partition):
                 return ErrorCode.NOT_COORDINATOR
-            assert self._image is not None
-            place = self._places[index] = Place(self, partition, self.make_shard(self._image))
+            place = self._places[index] = Place(self, partition, self.image)
             place.load()
         return place if place.is_loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
@@ -155,14 +163,20 @@ class CoordinatorRuntime(Generic[S]):
         if place is not None:
             place.abandon()
 
+    def start_again(self, index: int) -> None:
+        """As `drop`; but time-outs must not wait until somebody asks."""
+        self.drop(index)
+        self.clock.call_later(LOAD_AGAIN_MS, lambda: self._find(index))
+
     def image_changed(self, _: Image, image: Image) -> None:
         self._image = image
         for index, place in list(self._places.items()):
-            if not place.is_current:
+            if place.is_current:
+                place.image_changed()
+            else:
                 self.drop(index)
-            elif place.is_loaded:
-                place.carry_out_all(place.shard.image_changed(image, self.clock.now_ms()))
 
     def stop(self) -> None:
+        self._is_stopped = True
         for index in list(self._places):
             self.drop(index)

@@ -15,9 +15,10 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.internal_records import CoordinatorRecord
 from headrace.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from headrace.protocol.text_hash import spread
-from headrace.server import coordinator_place
+from headrace.server import coordinator_place, coordinator_runtime
 from headrace.server.coordinator_runtime import CoordinatorRuntime
 from headrace.server.later import Later
+from headrace.server.transaction_markers import TransactionMarkers
 from tests.support.one_node import OneNode
 
 TOPIC = "__consumer_offsets"
@@ -229,6 +230,57 @@ def test_a_long_log_is_loaded_between_requests(monkeypatch: pytest.MonkeyPatch) 
     assert value(place.get("a")) == 9
 
 
+# While a shard is loading
+
+
+def half_loaded(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new runtime, whose shard of the group has more to load."""
+    monkeypatch.setattr(coordinator_place, "_RECORDS_AT_ONCE", 1)
+    place.runtime = place.new_runtime()
+    assert value(place.get("a")) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_metadata_that_changes_while_a_shard_is_loading_reaches_it_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place()
+    for number in range(3):
+        place.set("a", number)
+    half_loaded(place, monkeypatch)
+    place.node.create_topic("new")
+    place.node.clock.move(0)
+    image = value(place.runtime.look("a", lambda shard: shard.image, refused))
+    assert image is place.node.controller.image
+
+
+def test_a_transaction_that_ends_while_a_shard_is_loading_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place()
+    producer = Producer(7, 0)
+    value(place.runtime.submit("a", lambda shard, ticket: shard.set("a", 5, ticket, producer), refused))
+    place.set("a", 1)
+    half_loaded(place, monkeypatch)
+    marking = Marking("t", producer, committed=True, partitions=frozenset({(TOPIC, spread("a", PARTITIONS))}))
+    markers = TransactionMarkers(
+        place.node.partitions,
+        place.node.clock,
+        lambda index, producer, committed: place.runtime.end_transaction(index, producer, committed=committed),
+    )
+    assert value(markers.write_all(marking, 0)) is None
+    place.node.clock.move(0)
+    assert value(place.get("a")) == 5
+
+
+def test_what_is_loaded_and_not_committed_yet_is_not_told() -> None:
+    place = Place(flush_messages="1")
+    place.set("a", 5)
+    place.runtime = place.new_runtime()
+    read = place.get("a")
+    assert not read.is_settled
+    place.node.worker.step()
+    assert value(read) == 5
+
+
+# Time, markers, transactions
+
+
 def test_deadlines_come_at_their_time() -> None:
     place = Place()
 
@@ -241,6 +293,17 @@ def test_deadlines_come_at_their_time() -> None:
     assert value(place.get("a")) is None
     place.node.clock.move(1)
     assert value(place.get("a")) == -1
+
+
+def test_deadlines_come_though_a_write_failed_and_nobody_asks_any_more() -> None:
+    place = Place()
+    place.set("overdue", 5)
+    place.runtime.submit("overdue", too_large, refused)
+    log = place.node.partition(TOPIC, spread("overdue", PARTITIONS)).log
+    assert log.log_end_offset == 1
+    place.node.clock.move(coordinator_runtime.LOAD_AGAIN_MS)
+    assert log.log_end_offset == 2
+    assert value(place.get("overdue")) == -1
 
 
 def test_markers_are_ordered_when_what_they_rest_on_is_committed() -> None:
