@@ -41,8 +41,8 @@ def write(
     `data` is a pyarrow Table or RecordBatch, or anything that Arrow makes a table of (pandas, Polars). `bootstrap` is
     an address, or a `headrace.Producer`: then its settings count, and inside `producer.transaction()` the records
     belong to the transaction. `key`, `value`, `headers`, `timestamp`, `partition` name columns; those called so are
-    used if they are not named. Rows go to the partition of their key, as with every Kafka client; rows without a key
-    are spread in pieces. Raises KafkaError.
+    used if they are not named. Rows without a partition go to that of their key, as with every Kafka client; rows
+    without a key are spread in pieces. Raises KafkaError.
     """
     rows = _selected(table_of(data), key=key, value=value, headers=headers, timestamp=timestamp, partition=partition)
     if isinstance(bootstrap, Producer):
@@ -83,26 +83,52 @@ def _selected(table: Any, *, value: str, **named: str | None) -> Any:
 
 
 def _write(producer: Producer, rows: Any, topic: str, batch_bytes: int) -> int:
-    core = producer._core
-    codec, level = compression_of(core.settings)
-    # Kafka's own limit of a batch is 1 MB; a topic with a lower one says so, and then the caller chooses.
-    limit = min(batch_bytes, core.settings.number("max.request.size") - _TOO_SMALL_FOR_DEFAULT)
-    count = len(producer.partitions(topic))
-    sent: list[ColumnBatch] = []
-    now_ms = time.time_ns() // 1_000_000
-    for part in _slices(rows):
-        for number, piece in _by_partition(part, count):
-            if not 0 <= number < count:
-                raise ValueError(f"{topic} has partitions 0 to {count - 1}; a row is for {number}")
-            for data in encode_batches(piece, timestamp_ms=now_ms, batch_bytes=limit, codec=codec, level=level):
-                batch = ColumnBatch(topic, number, time.monotonic(), data)
-                producer._send_batch(batch)
-                sent.append(batch)
-    background.call(core.sender.flush())
-    failures = [batch.error for batch in sent if batch.error is not None]
-    if failures:
-        raise failures[0]
+    writer = TableWriter(producer, batch_bytes)
+    writer.add(rows, topic)
+    writer.finish()
     return int(rows.num_rows)
+
+
+class TableWriter:
+    """Tables to topics, one after the other, through one producer. What is delivered is forgotten at once."""
+
+    def __init__(self, producer: Producer, batch_bytes: int = BATCH_BYTES) -> None:
+        settings = producer._core.settings
+        self._producer = producer
+        self._codec, self._level = compression_of(settings)
+        # Kafka's own limit of a batch is 1 MB; a topic with a lower one says so, and then the caller chooses.
+        self._limit = min(batch_bytes, settings.number("max.request.size") - _TOO_SMALL_FOR_DEFAULT)
+        self._counts: dict[str, int] = {}  # of partitions
+        self._sent: list[ColumnBatch] = []
+
+    def add(self, rows: Any, topic: str) -> None:
+        """Send rows with the columns that the encoder knows. Raises KafkaError, of earlier rows, too."""
+        if topic not in self._counts:
+            self._counts[topic] = len(self._producer.partitions(topic))
+        count = self._counts[topic]
+        now_ms = time.time_ns() // 1_000_000
+        for part in _slices(rows):
+            for number, piece in _by_partition(part, count):
+                if not 0 <= number < count:
+                    raise ValueError(f"{topic} has partitions 0 to {count - 1}; a row is for {number}")
+                for data in encode_batches(
+                    piece, timestamp_ms=now_ms, batch_bytes=self._limit, codec=self._codec, level=self._level
+                ):
+                    batch = ColumnBatch(topic, number, time.monotonic(), data)
+                    self._producer._send_batch(batch)
+                    self._sent.append(batch)
+            self._forget_delivered()
+
+    def finish(self) -> None:
+        """Wait until all of it is delivered. Raises KafkaError if something is not."""
+        background.call(self._producer._core.sender.flush())
+        self._forget_delivered()
+
+    def _forget_delivered(self) -> None:
+        for batch in self._sent:
+            if batch.error is not None:
+                raise batch.error
+        self._sent = [batch for batch in self._sent if not batch.is_settled]
 
 
 def _slices(rows: Any) -> Iterator[Any]:
@@ -128,11 +154,19 @@ def _by_partition(rows: Any, count: int) -> Iterator[tuple[int, Any]]:
 
 
 def _choose(rows: Any, count: int) -> Partitions:
-    if "partition" in rows.column_names:
-        named = rows.column("partition")
-        if named.null_count:
-            raise ValueError("a row has no partition; leave the column out, or fill it")
+    """What the column says; where it says nothing, the partition of the key."""
+    if "partition" not in rows.column_names:
+        return _by_key(rows, count)
+    named = rows.column("partition")
+    if not named.null_count:
         return named.to_numpy().astype(np.int32)  # type: ignore[no-any-return]
+    missing = np.asarray(named.is_null())
+    chosen: Partitions = named.fill_null(0).to_numpy().astype(np.int32)
+    chosen[missing] = _by_key(rows, count)[missing]
+    return chosen
+
+
+def _by_key(rows: Any, count: int) -> Partitions:
     spread: Partitions = (np.arange(rows.num_rows) * count // max(rows.num_rows, 1)).astype(np.int32)
     if "key" not in rows.column_names or pa.types.is_null(rows.column("key").type):
         return spread

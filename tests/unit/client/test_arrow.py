@@ -90,6 +90,14 @@ class TestWriteAndRead:
         with pytest.raises(ValueError, match="0 to 3"):
             ha.write(pa.table({"value": [b"v"], "partition": [4]}), "wide", broker.address)
 
+    def test_a_row_without_a_partition_goes_to_that_of_its_key(self, broker: headrace.Broker) -> None:
+        keys = [f"key {number}".encode() for number in range(50)]
+        named = pa.array([None if number % 2 else 3 for number in range(50)], pa.int32())
+        ha.write(pa.table({"key": keys, "value": keys, "partition": named}), "wide", broker.address)
+        found = ha.read("wide", broker.address)
+        placed = dict(zip(found.column("key").to_pylist(), found.column("partition").to_pylist(), strict=True))
+        assert placed == {key: partition_of(key, 4) if index % 2 else 3 for index, key in enumerate(keys)}
+
     def test_headers_and_nulls(self, broker: headrace.Broker) -> None:
         headers = pa.array(
             [[{"key": "a", "value": b"1"}], None],
