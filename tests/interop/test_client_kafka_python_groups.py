@@ -1,5 +1,6 @@
 """kafka-python in groups: members share, leave and return, keep their place, and are administered."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
+from tests.support.broker_process import BrokerProcess
 from tests.support.clients_kafka_python import admin, assigned, create_topic, sending, take
 from tests.support.clients_kafka_python_groups import Place, crew
 from tests.support.waiting import wait_until
@@ -205,3 +207,29 @@ def test_offsets_are_listed_altered_reset_and_deleted(address: str, made: str) -
         assert known(made) == {2: 10, 3: 4}
         with pytest.raises(GroupIdNotFoundError):
             client.delete_group_offsets(f"{made}-not", places[:1])
+
+
+# A broker that comes back
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("forgotten_sockets")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_members_go_on_when_the_broker_comes_back(tmp_path: Path, topic: str) -> None:
+    with BrokerProcess(tmp_path, configs={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        create_topic(broker.bootstrap, topic, PARTITIONS)
+        with crew(broker.bootstrap, topic) as group:
+            group.join(topic)
+            group.join(topic)
+            group.share(*everywhere(topic))
+            fill(broker.bootstrap, topic, range(100))
+            wait_until(lambda: group.read == set(range(100)), "everything is read")
+            group.commit()
+            broker.kill()
+            broker.start()
+            fill(broker.bootstrap, topic, range(100, 200))
+            wait_until(lambda: len(group.read) >= 100, "everything is read")
+            assert group.read == set(range(100, 200))
+            group.commit()
+            assert group.members[0].committed(*everywhere(topic)) == [50] * PARTITIONS
+        broker.check_log()

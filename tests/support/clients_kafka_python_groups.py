@@ -2,6 +2,11 @@
 
 kafka-python joins again whenever its metadata looks new to it, with any broker. So a rebalance may come at any time:
 what was read and not committed is read again, and a commit may have to wait.
+
+A leader that joins again for that reason may be lost for good (kafka-python 3.0.12): it takes the metadata for seen as
+soon as it hands out the partitions, before its SyncGroup is answered. If `poll` runs out of time just then, no later
+one looks for the answer: heartbeats stay switched off, and the client itself refuses every commit. So members see the
+metadata of their topics before they join.
 """
 
 import threading
@@ -37,8 +42,8 @@ class Member(threading.Thread):
     def __init__(self, topics: tuple[str, ...], pattern: str | None, configs: dict[str, Any]) -> None:
         super().__init__(daemon=True)
         self._consumer = KafkaConsumer(**configs)
-        self._consumer.topics()  # a leader that has not heard of the topics yet assigns nothing, and sticks to it
         self._consumer.subscribe(topics, pattern=pattern)
+        self._consumer.topics()  # fetches the metadata, now of what it is subscribed to
         self._wanted: SimpleQueue[tuple[Callable[[Any], Any], Future[Any]]] = SimpleQueue()
         self._is_leaving = False
         self._read: list[int] = []
