@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.both_brokers import bootstrap, headrace_bootstrap, kafka_bootstrap
+from tests.support.both_brokers import bootstrap, headrace_bootstrap, kafka_bootstrap, own_bootstrap
 from tests.support.kafka_run import KafkaRun, record_run
 from tests.support.kafka_tools import KafkaTools, fetch_jars, missing_tool
 from tests.support.missing import IN_CI
 
-__all__ = ["bootstrap", "headrace_bootstrap", "kafka_bootstrap"]
+__all__ = ["bootstrap", "headrace_bootstrap", "kafka_bootstrap", "own_bootstrap"]
 
 # How fast examples come says something about the machine, which others use, too, and nothing about the code.
 settings.register_profile("headrace", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,12 +1,14 @@
 """The same test against a Headrace broker and against Apache Kafka: fixtures that tests/conftest.py hands on.
 
-Both run for the whole session, so tests share them: each takes topic and group names of its own from `unique`.
+Both run for the whole session, so tests share them: each takes topic and group names of its own from `unique`. A test
+that looks at all there is takes `own_bootstrap`.
 """
 
 import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -60,3 +62,14 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
     """The address of either broker; a test that asks for it runs once against each."""
     address: str = request.getfixturevalue(f"{request.param}_bootstrap")
     return address
+
+
+@pytest.fixture(params=["headrace", pytest.param("kafka", marks=pytest.mark.kafka)])
+def own_bootstrap(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of either broker, which nobody else uses."""
+    if request.param == "headrace":
+        with headrace.Broker(num_partitions=1) as broker:
+            yield broker.address
+    else:
+        with ApacheKafka(tmp_path, request.getfixturevalue("kafka_tools")) as kafka:
+            yield kafka.address

@@ -14,14 +14,18 @@ from tests.support.both_brokers import eventually, unique
 from tests.support.command_line import done, headrace
 
 
-@pytest.fixture
-def topic(bootstrap: str) -> str:
+def make_topic(bootstrap: str) -> str:
     """With two partitions, of which the first has five records."""
     name = unique("orders")
     done("topic", "create", name, "-p", "2", bootstrap=bootstrap)
     eventually(lambda: headrace("topic", "describe", name, bootstrap=bootstrap).code == 0)
     done("produce", name, "-p", "0", stdin=b"1\n2\n3\n4\n5\n", bootstrap=bootstrap)
     return name
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    return make_topic(bootstrap)
 
 
 def make_group(bootstrap: str, topic: str, to: str = "2") -> str:
@@ -85,6 +89,23 @@ def test_members_offsets_and_lag_are_described(bootstrap: str, topic: str, proto
         (2, 5, 3),
         (None, 0, None),
     ]
+
+
+def test_all_groups_are_described_and_one_that_does_not_exist_is_answered_with_the_nearest_name(
+    own_bootstrap: str,
+) -> None:
+    topic = make_topic(own_bootstrap)
+    groups = [make_group(own_bootstrap, topic) for _ in range(2)]
+    everything = done("group", "describe", bootstrap=own_bootstrap).out.splitlines()
+    facts = [f"{group}  Empty  type classic  coordinator 1  0 members  lag 3" for group in groups]
+    assert [line for line in everything if line.startswith("billing-")] == facts
+    wrong = headrace("group", "describe", groups[0] + "x", bootstrap=own_bootstrap)
+    assert (wrong.code, wrong.err.splitlines()) == (
+        2,
+        [f"headrace: There is no group '{groups[0]}x'.", f"  Did you mean {groups[0]}?"],
+    )
+    none = headrace("group", "delete", "qqqq", bootstrap=own_bootstrap)
+    assert none.err == "headrace: There is no group 'qqqq'.\n  `headrace group list` shows what there is.\n"
 
 
 def test_what_is_gone_has_no_end(bootstrap: str, topic: str) -> None:

@@ -25,13 +25,17 @@ VERIFICATION = "transaction.partition.verification.enable"
 FIRST_STRANGER = 1_000_000  # a producer id that no coordinator has given out
 
 
-@pytest.fixture
-def topic(bootstrap: str) -> str:
+def make_topic(bootstrap: str) -> str:
     """With two partitions."""
     name = unique("paid")
     done("topic", "create", name, "-p", "2", bootstrap=bootstrap)
     eventually(lambda: headrace("topic", "describe", name, bootstrap=bootstrap).code == 0)
     return name
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    return make_topic(bootstrap)
 
 
 @contextmanager
@@ -76,6 +80,23 @@ def write_hanging(bootstrap: str, topic: str, *, producer_id: int) -> None:
 def states(bootstrap: str, *arguments: str) -> dict[str, str]:
     listed = done("transaction", "list", "--json", *arguments, bootstrap=bootstrap).objects
     return {each["transactional_id"]: each["state"] for each in listed}
+
+
+def test_transactions_are_listed_by_state_producer_and_age(own_bootstrap: str) -> None:
+    with open_transaction(own_bootstrap, make_topic(own_bootstrap)) as (name, producer):
+        assert states(own_bootstrap) == {name: "Ongoing"}
+        assert states(own_bootstrap, "--state", "ongoing") == {name: "Ongoing"}
+        assert states(own_bootstrap, "--state", "Empty", "--state", "CompleteCommit") == {}
+        assert states(own_bootstrap, "--longer-than", "0s") == {name: "Ongoing"}
+        assert states(own_bootstrap, "--longer-than", "1d") == {}
+        (row,) = done("transaction", "list", bootstrap=own_bootstrap).rows
+        assert states(own_bootstrap, "--producer-id", row[2]) == {name: "Ongoing"}
+        assert states(own_bootstrap, "--producer-id", str(FIRST_STRANGER)) == {}
+        producer.abort_transaction(30)
+    eventually(lambda: states(own_bootstrap, "--producer-id", row[2]) == {name: "CompleteAbort"})
+    nothing = done("transaction", "list", "--longer-than", "1000d", bootstrap=own_bootstrap)
+    assert (nothing.out, nothing.err) == ("", "There are no such transactions.\n")
+    assert headrace("transaction", "list", "--longer-than", "long", bootstrap=own_bootstrap).code == 2
 
 
 def test_transactions_are_described(bootstrap: str, topic: str) -> None:
