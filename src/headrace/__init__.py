@@ -35,6 +35,7 @@ __all__ = [
     "DeliveryTimeoutError",
     "DeserializationError",
     "FencedError",
+    "InOrder",
     "InvalidTopicError",
     "KafkaError",
     "LogTruncationError",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
         WrongStateError,
     )
+    from headrace.client.in_order import InOrder
     from headrace.client.producer import Producer
     from headrace.client.subscriptions import BrokerPattern
     from headrace.client.topic_partition import TopicPartition
@@ -163,6 +165,7 @@ _LAZY: Final = {
     "ConfigResource": ("headrace.client.admin_changes", "ConfigResource"),
     "Consumer": ("headrace.client.consumer", "Consumer"),
     "ConsumerRecord": ("headrace.client.consumer_record", "ConsumerRecord"),
+    "InOrder": ("headrace.client.in_order", "InOrder"),
     "NewTopic": ("headrace.client.admin_topics", "NewTopic"),
     "OffsetAndMetadata": ("headrace.client.commits", "OffsetAndMetadata"),
     "Producer": ("headrace.client.producer", "Producer"),

@@ -259,6 +259,11 @@ class Consumer:
         """
         background.call(self._core.commit(as_offsets(offsets), timeout))
 
+    @property
+    def commits_automatically(self) -> bool:
+        """Whether enable.auto.commit is on, and there is a group to commit to."""
+        return self._core.commits_automatically
+
     def commit_async(
         self,
         offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,

@@ -129,7 +129,7 @@ class ConsumerCore:
         self._topics = GroupTopics(self.cluster, self.subscriptions)
         self._membership: Membership | None = None
         self._group_id = settings.optional_text("group.id")
-        self._commits_itself = self._group_id is not None and settings.flag("enable.auto.commit")
+        self.commits_automatically = self._group_id is not None and settings.flag("enable.auto.commit")
         self._committer: asyncio.Task[None] | None = None
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}  # what was committed automatically
         self.is_closed = False
@@ -361,7 +361,7 @@ class ConsumerCore:
     # Automatic commits
 
     def _start_committing(self) -> None:
-        if self._commits_itself and self._committer is None:
+        if self.commits_automatically and self._committer is None:
             self._committer = self._loop.create_task(self._keep_committing(), name="headrace-auto-commit")
 
     async def _keep_committing(self) -> None:
@@ -372,7 +372,7 @@ class ConsumerCore:
 
     async def commit_done(self, partitions: Collection[TopicPartition]) -> None:
         """Commit up to where everything is done with, if that is automatic. A failure is only noted: it comes again."""
-        if not self._commits_itself:
+        if not self.commits_automatically:
             return
         done = self._offsets(self.intake.progress.done)
         new = {
