@@ -15,7 +15,9 @@ DEFAULT_DATA: Final = "headrace-data"
 DEFAULT_LISTEN: Final = "localhost:9092"
 
 _DEFAULT_PORT: Final = 9092  # where the other commands look
-_COLLECT_AFTER: Final = 10_000  # objects that did not go by themselves; Python's 700 are there within a few requests
+# Objects that did not go by themselves. Python's 700 are there within a few requests, of whose objects hardly any needs
+# the collector; and a start makes nothing but objects that stay.
+_COLLECT_AFTER: Final = 10_000
 
 
 @click.command("start")
@@ -46,7 +48,7 @@ def command(
             data = stack.enter_context(tempfile.TemporaryDirectory(prefix="headrace-"))
         path = data or settings.data_directory or DEFAULT_DATA
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(_serve(settings, path))
+            runner.run(_serve(settings, path, is_temporary=ephemeral))
 
 
 def _settings(listen: str | None, config_file: str | None, assignments: tuple[str, ...]) -> "Settings":
@@ -71,12 +73,15 @@ def _settings(listen: str | None, config_file: str | None, assignments: tuple[st
         raise click.ClickException("\n  ".join(["cannot start:", *str(error).splitlines()])) from None
 
 
-async def _serve(settings: "Settings", path: str) -> None:
+async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None:
     import asyncio
+    import gc
     import signal
 
     from headrace.log.errors import LogError
+    from headrace.log.fs import RealFileSystem
     from headrace.server.broker import Broker, StartError
+    from headrace.server.unsynced import UnsyncedFileSystem
 
     loop = asyncio.get_running_loop()
     over: asyncio.Future[Exception | None] = loop.create_future()
@@ -85,8 +90,11 @@ async def _serve(settings: "Settings", path: str) -> None:
         if not over.done():
             over.set_result(error)
 
+    gc.set_threshold(_COLLECT_AFTER)
+    # Nobody looks for temporary data after a power cut, so it does not wait for the disk.
+    fs = UnsyncedFileSystem() if is_temporary else RealFileSystem()
     try:
-        broker = Broker(settings, os.path.abspath(path), loop=loop, on_failure=end)
+        broker = Broker(settings, os.path.abspath(path), loop=loop, fs=fs, on_failure=end)
         ready = broker.start()
     except (LogError, StartError, OSError) as error:
         raise click.ClickException(str(error)) from None
@@ -96,6 +104,9 @@ async def _serve(settings: "Settings", path: str) -> None:
     failure = await over
     if failure is not None:
         raise click.ClickException(f"the broker stops: {failure}")
+    if is_temporary:
+        broker.kill()  # nobody will miss what a clean stop writes
+        return
     left: asyncio.Future[None] = loop.create_future()
     broker.stop().then(left.set_result)
     await left
@@ -109,9 +120,8 @@ def _begin(broker: "Broker", path: str) -> None:
     import gc
 
     # All that is there stays to the end. The garbage collector would go through it again and again, for 20 ms each
-    # time, while requests wait; and of what requests leave hardly anything needs it.
+    # time, while requests wait.
     gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER)
     _say_ready(broker, path)
 
 

@@ -9,7 +9,7 @@ names the record. What Kafka writes and tolerates itself, such as deleting a con
 contradiction.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
@@ -297,30 +297,33 @@ class Delta:
 
 def merge(partition: Partition, change: messages.PartitionChangeRecord) -> Partition:
     """The partition after a change record; fields that the record leaves out stay as they are."""
-    replicas = _changed(partition.replicas, change.replicas)
-    directories = _changed(partition.directories, change.directories)
-    if len(directories) != len(replicas):
-        # Before 3.7-IV2 a change carried no directories, and none was known.
-        directories = (MIGRATING_DIRECTORY,) * len(replicas)
-    elects = change.leader != LEADER_AS_IT_WAS
-    recovery = change.leader_recovery_state
+    _, _, isr, leader, replicas, removing, adding, recovery, directories, elr, last_known_elr, _ = change
+    now = partition
+    if replicas is not None or directories is not None:
+        now = _placed(now, replicas, directories)
+    elects = leader != LEADER_AS_IT_WAS
     return Partition(
-        replicas,
-        _changed(partition.isr, change.isr),
-        change.leader if elects else partition.leader,
-        partition.leader_epoch + elects,
-        partition.partition_epoch + 1,
-        directories,
-        _changed(partition.adding_replicas, change.adding_replicas),
-        _changed(partition.removing_replicas, change.removing_replicas),
-        _changed(partition.elr, change.eligible_leader_replicas),
-        _changed(partition.last_known_elr, change.last_known_elr),
-        partition.recovering if recovery == RECOVERY_AS_IT_WAS else recovery == 1,
+        now.replicas,
+        now.isr if isr is None else tuple(isr),
+        leader if elects else now.leader,
+        now.leader_epoch + elects,
+        now.partition_epoch + 1,
+        now.directories,
+        now.adding_replicas if adding is None else tuple(adding),
+        now.removing_replicas if removing is None else tuple(removing),
+        now.elr if elr is None else tuple(elr),
+        now.last_known_elr if last_known_elr is None else tuple(last_known_elr),
+        now.recovering if recovery == RECOVERY_AS_IT_WAS else recovery == 1,
     )
 
 
-def _changed(now: tuple[_Value, ...], change: Iterable[_Value] | None) -> tuple[_Value, ...]:
-    return now if change is None else tuple(change)
+def _placed(partition: Partition, replicas: Sequence[int] | None, directories: Sequence[bytes] | None) -> Partition:
+    now_replicas = partition.replicas if replicas is None else tuple(replicas)
+    now_directories = partition.directories if directories is None else tuple(directories)
+    if len(now_directories) != len(now_replicas):
+        # Before 3.7-IV2 a change carried no directories, and none was known.
+        now_directories = (MIGRATING_DIRECTORY,) * len(now_replicas)
+    return partition._replace(replicas=now_replicas, directories=now_directories)
 
 
 def _created(topic: Topic, record: messages.PartitionRecord) -> Partition:

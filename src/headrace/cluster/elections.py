@@ -100,15 +100,17 @@ def _changes(
 ) -> list[MetadataRecord]:
     rules = TopicRules(image, settings)
     records: list[MetadataRecord] = []
-    for topic, index, partition in all_partitions(image):
-        if not concerns(partition):
+    for topic in image.topics.values():
+        concerned = [(index, partition) for index, partition in topic.partitions.items() if concerns(partition)]
+        if not concerned:
             continue
-        unclean = rules.allows_unclean_election(topic)
-        wanted = wish(partition)._replace(election=Election.UNCLEAN if unclean else Election.ONLINE)
+        election = Election.UNCLEAN if rules.allows_unclean_election(topic) else Election.ONLINE
         around = Surroundings(image, rules.min_insync_replicas(topic), is_alive)
-        record = change_partition(topic.topic_id, index, partition, wanted, around)
-        if record is not None:
-            records.append(record)
+        for index, partition in concerned:
+            wanted = wish(partition)._replace(election=election)
+            record = change_partition(topic.topic_id, index, partition, wanted, around)
+            if record is not None:
+                records.append(record)
     return records
 
 

@@ -1,19 +1,15 @@
-"""The records of the metadata log as bytes: Kafka's frame around the generated messages.
+"""The records of the metadata log: which there are, and in which layout each is written.
 
-The value of a record in `__cluster_metadata` is three unsigned varints (frame version, always 1; the type of the
-record; the version of its layout) and then the message. The key is null. Which layout is written follows from the
-cluster's `metadata.version`, so that every member that joined can read it; which layouts are read does not: all of
-them.
+The layout follows from the cluster's `metadata.version`, so that every member that joined can read it. Which layouts
+are read does not: all of them. The frame around a record is that of `protocol.internal_records`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from headrace.protocol.apis import METADATA_RECORDS, load_metadata_record
-from headrace.protocol.errors import DecodeError
-from headrace.protocol.internal_records import FRAME_VERSION
+from headrace.protocol.internal_records import decode_metadata_record, encode_metadata_record
 from headrace.protocol.messages import metadata_records as messages
-from headrace.protocol.types import Codec
 
 MetadataRecord: TypeAlias = (
     messages.RegisterBrokerRecord
@@ -44,8 +40,9 @@ MetadataRecord: TypeAlias = (
     | messages.ClearElrRecord
 )
 
-_CODECS: Final[Mapping[int, Codec]] = {type_id: load_metadata_record(type_id) for type_id in METADATA_RECORDS}
-_TYPE_IDS: Final[Mapping[type[Any], int]] = {codec.message: type_id for type_id, codec in _CODECS.items()}
+_TYPE_IDS: Final[Mapping[type[Any], int]] = {
+    load_metadata_record(type_id).message: type_id for type_id in METADATA_RECORDS
+}
 
 # (first metadata.version, layout) in descending order, for the records whose layout follows metadata.version.
 _LAYOUTS: Final[Mapping[type[Any], tuple[tuple[int, int], ...]]] = {
@@ -78,38 +75,12 @@ def _registration_change_version(record: messages.BrokerRegistrationChangeRecord
 def encode_record(record: MetadataRecord, version: int | None = None) -> bytes:
     """The value of the record in the log; in the newest layout if none is given. Raises EncodeError."""
     type_id = _TYPE_IDS[type(record)]
-    encoders = _CODECS[type_id].encode
     if version is None:
-        version = max(encoders)
-    # All three numbers are below 128 and so are their own varints.
-    return b"".join((bytes((FRAME_VERSION, type_id, version)), *encoders[version](record)))
+        version = max(load_metadata_record(type_id).encode)
+    return encode_metadata_record(type_id, record, version)
 
 
 def decode_record(value: bytes) -> MetadataRecord:
     """The record behind the value of a record of the log. Raises DecodeError, and nothing else, for any other bytes."""
-    frame_version, place = _read_unsigned(value, 0, "frame_version")
-    if frame_version != FRAME_VERSION:
-        raise DecodeError(
-            f"frame version {frame_version} instead of {FRAME_VERSION}", field="frame_version", position=0
-        )
-    type_id, after_type = _read_unsigned(value, place, "type")
-    codec = _CODECS.get(type_id)
-    if codec is None:
-        raise DecodeError(f"unknown record type {type_id}", field="type", position=place)
-    version, start = _read_unsigned(value, after_type, "version")
-    decoder = codec.decode.get(version)
-    if decoder is None:
-        reason = f"{codec.message.__name__} has no version {version}, only {min(codec.decode)}-{max(codec.decode)}"
-        raise DecodeError(reason, field="version", position=after_type)
-    record: MetadataRecord = decoder(value, memoryview(value), start, len(value))
+    record: MetadataRecord = decode_metadata_record(value).message
     return record
-
-
-def _read_unsigned(value: bytes, place: int, field: str) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits, and where it ends."""
-    number = 0
-    for count, byte in enumerate(value[place : place + 5]):
-        number |= (byte & 0x7F) << (7 * count)
-        if byte < 0x80:
-            return number, place + count + 1
-    raise DecodeError("a number that does not end", field=field, position=place)

@@ -13,6 +13,10 @@ This part runs a quorum of one voter, so an election is won by starting it and a
     enough committed since the last snapshot ─► [take snapshot] ─► taken ─► [drop what the one before it replaced]
                                                                 └► failed ─► later
 
+What a start has to read is the newest snapshot and the log behind it. So a snapshot is also taken, at leisure, when
+that log has become as large as the snapshot itself: a start never reads more than twice what there is to know, and all
+snapshots together take no more writing than the log.
+
 The shell carries out effects in order, one after the other. `Append` means to write and sync; when a sync is done it
 tells how far by `Flushed`. It may sync many appends at once.
 """
@@ -73,6 +77,7 @@ class SnapshotTaken(NamedTuple):
     """A snapshot that was asked for is on disk, under its name."""
 
     snapshot: SnapshotId
+    size_bytes: int = 0
 
 
 class SnapshotFailed(NamedTuple):
@@ -134,6 +139,7 @@ class SnapshotPolicy(NamedTuple):
 
     max_bytes: int = 20_971_520  # metadata.log.max.record.bytes.between.snapshots
     max_interval_ms: int = 3_600_000  # metadata.log.max.snapshot.interval.ms; 0: never by age
+    worth_bytes: int = 524_288  # of log: what a start reads in a tenth of a second is not worth a snapshot at leisure
 
 
 class OnDisk(NamedTuple):
@@ -144,6 +150,8 @@ class OnDisk(NamedTuple):
     last_epoch: int  # of the last record in the log or of the newest snapshot; 0 if there is neither
     voters: tuple[VoterNode, ...] = ()  # the newest voters in log or snapshot
     newest_snapshot: SnapshotId | None = None
+    snapshot_bytes: int = 0
+    bytes_since_snapshot: int = 0
 
 
 class Quorum:
@@ -166,7 +174,8 @@ class Quorum:
         self._on_disk = on_disk
         self._policy = policy
         self._leading = False
-        self._bytes_since_snapshot = 0
+        self._snapshot_bytes = on_disk.snapshot_bytes
+        self._bytes_since_snapshot = on_disk.bytes_since_snapshot
         self._snapshot_due_ms = now_ms + policy.max_interval_ms
         self._pending_snapshot: SnapshotId | None = None
         self._pending_bytes = 0  # what it stands for
@@ -196,10 +205,10 @@ class Quorum:
         if isinstance(event, Flushed):
             return [*self._commit(event.log_end_offset), *self._maybe_snapshot(now_ms)]
         if isinstance(event, SnapshotTaken):
-            return self._snapshot_taken(event.snapshot, now_ms)
+            return self._snapshot_taken(event, now_ms)
         if isinstance(event, SnapshotFailed):
             return self._snapshot_failed(event.snapshot, now_ms)
-        return self._maybe_snapshot(now_ms)
+        return self._maybe_snapshot(now_ms, at_leisure=True)
 
     def _lead(self) -> list[Effect]:
         """The vote of the only voter is the majority: a new epoch begins, with this node as its leader."""
@@ -232,7 +241,7 @@ class Quorum:
         self.high_watermark = flushed_offset
         return [Commit(flushed_offset)]
 
-    def _maybe_snapshot(self, now_ms: int) -> list[Effect]:
+    def _maybe_snapshot(self, now_ms: int, *, at_leisure: bool = False) -> list[Effect]:
         if (
             self._pending_snapshot is not None
             or self.high_watermark == NOT_KNOWN
@@ -241,13 +250,17 @@ class Quorum:
             return []
         covered = 0 if self.newest_snapshot is None else self.newest_snapshot.end_offset
         by_age = self._policy.max_interval_ms > 0 and now_ms >= self._snapshot_due_ms
-        if self.high_watermark <= covered or not (by_age or self._bytes_since_snapshot >= self._policy.max_bytes):
+        enough_bytes = self._policy.max_bytes
+        if at_leisure:  # not while a start or a stop is under way, which would wait for it
+            enough_bytes = min(enough_bytes, max(self._policy.worth_bytes, self._snapshot_bytes))
+        if self.high_watermark <= covered or not (by_age or self._bytes_since_snapshot >= enough_bytes):
             return []
         self._pending_snapshot = SnapshotId(self.high_watermark, self.epoch)
         self._pending_bytes, self._bytes_since_snapshot = self._bytes_since_snapshot, 0
         return [TakeSnapshot(self._pending_snapshot)]
 
-    def _snapshot_taken(self, snapshot: SnapshotId, now_ms: int) -> list[Effect]:
+    def _snapshot_taken(self, event: SnapshotTaken, now_ms: int) -> list[Effect]:
+        snapshot, self._snapshot_bytes = event
         assert snapshot == self._pending_snapshot, f"{snapshot} was taken, and {self._pending_snapshot} was asked for"
         self._pending_snapshot = None
         self._snapshot_due_ms = now_ms + self._policy.max_interval_ms

@@ -6,6 +6,7 @@ transactions, but a log that Kafka began must be read.
 """
 
 from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 from headrace.cluster.delta import Delta, ReplayError
 from headrace.cluster.image import EMPTY_IMAGE, Image
@@ -16,13 +17,17 @@ from headrace.protocol.messages.metadata_records import (
     EndTransactionRecord,
 )
 
+_Held: TypeAlias = list[tuple[int, MetadataRecord]]
+
+_TRANSACTIONS: Final = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
+
 
 class Replay:
     """The image at a place in the log; `apply` moves on."""
 
     def __init__(self, image: Image = EMPTY_IMAGE) -> None:
         self.image = image
-        self._held: list[tuple[int, MetadataRecord]] | None = None  # the records of the open transaction, with offsets
+        self._held: _Held | None = None  # the records of the open transaction, with offsets
 
     @property
     def in_transaction(self) -> bool:
@@ -34,27 +39,32 @@ class Replay:
         delta = Delta(self.image)
         held = None if self._held is None else list(self._held)
         for offset, record in enumerate(records, base_offset):
-            if isinstance(record, BeginTransactionRecord):
-                if held is not None:
-                    raise ReplayError(f"offset {offset}: a metadata transaction begins inside another")
-                held = []
-            elif isinstance(record, EndTransactionRecord | AbortTransactionRecord):
-                if held is None:
-                    raise ReplayError(f"offset {offset}: {type(record).__name__} without a metadata transaction")
-                if isinstance(record, EndTransactionRecord):
-                    _replay(delta, held)
-                held = None
+            if type(record) in _TRANSACTIONS:
+                held = _step(delta, held, offset, record)
             elif held is not None:
                 held.append((offset, record))
             else:
-                _replay(delta, ((offset, record),))
+                _replay(delta, offset, record)
         self.image = delta.finish()
         self._held = held
 
 
-def _replay(delta: Delta, records: Iterable[tuple[int, MetadataRecord]]) -> None:
-    for offset, record in records:
-        try:
-            delta.replay(record)
-        except ReplayError as fault:
-            raise ReplayError(f"offset {offset}: {fault}") from fault
+def _step(delta: Delta, held: _Held | None, offset: int, record: MetadataRecord) -> _Held | None:
+    """A transaction begins or ends; what is held from now on."""
+    if isinstance(record, BeginTransactionRecord):
+        if held is not None:
+            raise ReplayError(f"offset {offset}: a metadata transaction begins inside another")
+        return []
+    if held is None:
+        raise ReplayError(f"offset {offset}: {type(record).__name__} without a metadata transaction")
+    if isinstance(record, EndTransactionRecord):
+        for held_offset, held_record in held:
+            _replay(delta, held_offset, held_record)
+    return None
+
+
+def _replay(delta: Delta, offset: int, record: MetadataRecord) -> None:
+    try:
+        delta.replay(record)
+    except ReplayError as fault:
+        raise ReplayError(f"offset {offset}: {fault}") from fault

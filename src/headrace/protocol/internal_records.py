@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from headrace.protocol.apis import METADATA_RECORDS, RecordType, load_coordinator_record, load_metadata_record
 from headrace.protocol.errors import DecodeError
-from headrace.protocol.primitives import uvarint, uvarint_rest
+from headrace.protocol.primitives import uvarint_rest
 from headrace.protocol.types import Codec, Decoder
 
 FRAME_VERSION: Final = 1  # of the metadata log; 0 was never released
@@ -58,8 +58,9 @@ def decode_metadata_record(value: bytes) -> MetadataRecord:
 
 def encode_metadata_record(type_id: int, message: Any, version: int) -> bytes:
     """Raises EncodeError for a value that the version cannot carry."""
-    head = uvarint(FRAME_VERSION) + uvarint(type_id) + uvarint(version)
-    return head + _encode(load_metadata_record(type_id), message, version)
+    # All three numbers are below 128 and so are their own varints.
+    head = bytes((FRAME_VERSION, type_id, version))
+    return b"".join((head, *load_metadata_record(type_id).encode[version](message)))
 
 
 def decode_coordinator_record(types: RecordTypes, key: bytes | None, value: bytes | None) -> CoordinatorRecord:
@@ -107,10 +108,11 @@ def _type_of(types: RecordTypes, type_id: int) -> RecordType:
 
 
 def _decode(decoders: Mapping[int, Decoder[Any]], version: int, data: bytes, position: int) -> Any:
-    if version not in decoders:
+    decoder = decoders.get(version)
+    if decoder is None:
         reason = f"version {version}, known are {min(decoders)} to {max(decoders)}"
         raise DecodeError(reason, field="version", position=0)
-    return decoders[version](data, memoryview(data), position, len(data))
+    return decoder(data, memoryview(data), position, len(data))
 
 
 def _encode(codec: Codec, message: Any, version: int) -> bytes:

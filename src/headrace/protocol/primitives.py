@@ -80,8 +80,12 @@ def text_rest(buffer: Buffer, p: int, end: int, first: int, field: str) -> tuple
 def read_tag(buffer: Buffer, p: int, end: int, previous: int, field: str) -> tuple[int, int, int]:
     """Tag, start and end of the next tagged field; tags must ascend."""
     start = p
-    tag, p = _read_uvarint(buffer, p, end, field)
-    size, p = _read_uvarint(buffer, p, end, field)
+    if p + 1 < end and buffer[p] < 128 and buffer[p + 1] < 128:
+        tag, size = buffer[p], buffer[p + 1]
+        p += 2
+    else:
+        tag, p = _read_uvarint(buffer, p, end, field)
+        size, p = _read_uvarint(buffer, p, end, field)
     if tag <= previous:
         raise DecodeError(f"tag {tag} after tag {previous}, tags ascend", field=field, position=start)
     if size > end - p:

@@ -62,6 +62,8 @@ class Record(NamedTuple):
 
 
 _new_record: Final = tuple.__new__  # half the time of Record(...)
+(_NULL_LENGTH,) = NULL
+(_NO_HEADERS,) = varint(0)
 
 
 class NewRecord(NamedTuple):
@@ -137,11 +139,16 @@ def _read_record(payload: bytes, place: int, header: BatchHeader) -> tuple[Recor
         raise CorruptBatchError(f"a record of {length} bytes, {len(payload) - place} are left")
     timestamp_delta, place = read_varlong(payload, place + 1)  # the attributes byte has no meaning yet
     offset_delta, place = read_varint(payload, place)
-    key, place = _read_bytes(payload, place, end)
+    if payload[place] == _NULL_LENGTH:  # as the keys of all records of the metadata log
+        key, place = None, place + 1
+    else:
+        key, place = _read_bytes(payload, place, end)
     value, place = _read_bytes(payload, place, end)
-    header_count, place = read_varint(payload, place)
     headers: Headers = ()
-    if header_count:
+    if payload[place] == _NO_HEADERS:
+        place += 1
+    else:
+        header_count, place = read_varint(payload, place)
         headers, place = _read_headers(payload, place, end, header_count)
     if place != end:
         raise CorruptBatchError(f"a record ends {place - end:+d} bytes from where its length says")

@@ -279,17 +279,20 @@ class Broker:
         return self.controller.append(self.controller.office.heartbeat(request, now_ms=now_ms))
 
     def _serve(self, ready: Later[None]) -> None:
-        self._beat()
+        self._beat_later()
         self._maintenance.start()
         self._coordinators.start(self.controller.image)
         self._listeners.start()
         ready.resolve(None)
 
+    def _beat_later(self) -> None:
+        self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)
+
     def _beat(self) -> None:
         with contextlib.suppress(StorageError):  # of a disk without room, which the controller tells
             self._heartbeat().then(self._heard)
         self.controller.tick()
-        self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)
+        self._beat_later()
 
     def _heard(self, response: BrokerHeartbeatResponse) -> None:
         """As in Kafka, a broker that lives and was unregistered stays out until it is started again."""

@@ -220,9 +220,9 @@ class Controller:
         while self._replies and self._replies[0][0] < high_watermark:
             self._replies.popleft()[1]()
 
-    def _write_snapshot(self, snapshot: SnapshotId, image: Image, now_ms: int) -> None:
-        """In the worker thread."""
-        self._log.write_snapshot(snapshot, image, [self._quorum.me], last_timestamp_ms=now_ms)
+    def _write_snapshot(self, snapshot: SnapshotId, image: Image, now_ms: int) -> int:
+        """In the worker thread. Its size."""
+        return self._log.write_snapshot(snapshot, image, [self._quorum.me], last_timestamp_ms=now_ms)
 
     def _snapshot_failed(self, snapshot: SnapshotId, error: OSError) -> None:
         _LOG.error(
@@ -230,8 +230,8 @@ class Controller:
         )
         self._carry_out(self._quorum.step(SnapshotFailed(snapshot), now_ms=self._clock.now_ms()))
 
-    def _snapshot_taken(self, snapshot: SnapshotId) -> None:
-        self._carry_out(self._quorum.step(SnapshotTaken(snapshot), now_ms=self._clock.now_ms()))
+    def _snapshot_taken(self, snapshot: SnapshotId, size_bytes: int) -> None:
+        self._carry_out(self._quorum.step(SnapshotTaken(snapshot, size_bytes), now_ms=self._clock.now_ms()))
 
 
 class _FlushChore:
@@ -252,19 +252,20 @@ class _FlushChore:
 
 
 class _SnapshotChore:
-    __slots__ = ("_controller", "_image", "_now_ms", "_snapshot")
+    __slots__ = ("_controller", "_image", "_now_ms", "_size_bytes", "_snapshot")
 
     def __init__(self, controller: Any, snapshot: SnapshotId, image: Image, now_ms: int) -> None:
         self._controller = controller
         self._snapshot = snapshot
         self._image = image
         self._now_ms = now_ms
+        self._size_bytes = 0
 
     def run(self) -> None:
-        self._controller._write_snapshot(self._snapshot, self._image, self._now_ms)
+        self._size_bytes = self._controller._write_snapshot(self._snapshot, self._image, self._now_ms)
 
     def done(self) -> None:
-        self._controller._snapshot_taken(self._snapshot)
+        self._controller._snapshot_taken(self._snapshot, self._size_bytes)
 
     def failed(self, error: OSError) -> None:
         self._controller._snapshot_failed(self._snapshot, error)

@@ -96,11 +96,12 @@ class MetadataLog:
         replay = Replay()
         voters: tuple[VoterNode, ...] = ()
         snapshot = None
+        snapshot_bytes = log_bytes = 0
         last_epoch = 0
         for candidate in sorted(self._snapshots(), reverse=True):
             loaded = self._load_snapshot(candidate)
             if loaded is not None:
-                snapshot, (replay, voters) = candidate, loaded
+                snapshot, (replay, voters, snapshot_bytes) = candidate, loaded
                 last_epoch = candidate.epoch
                 break
         start = 0 if snapshot is None else snapshot.end_offset
@@ -114,7 +115,10 @@ class MetadataLog:
         for header, data in self._batches(start):
             last_epoch = max(last_epoch, header.leader_epoch)
             voters = _read_batch(header, data, replay) or voters
-        on_disk = OnDisk(self._read_state(), self.log.log_end_offset, last_epoch, voters, snapshot)
+            log_bytes += len(data)
+        on_disk = OnDisk(
+            self._read_state(), self.log.log_end_offset, last_epoch, voters, snapshot, snapshot_bytes, log_bytes
+        )
         return Found(on_disk, replay)
 
     def _batches(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
@@ -130,8 +134,8 @@ class MetadataLog:
         names = map(_SNAPSHOT_NAME.fullmatch, self._fs.list_dir(self._directory))
         return [SnapshotId(int(name[1]), int(name[2])) for name in names if name]
 
-    def _load_snapshot(self, snapshot: SnapshotId) -> tuple[Replay, tuple[VoterNode, ...]] | None:
-        """None if the file is not whole: an older one, or the log, says the same."""
+    def _load_snapshot(self, snapshot: SnapshotId) -> tuple[Replay, tuple[VoterNode, ...], int] | None:
+        """What it says, and its size. None if the file is not whole: an older one, or the log, says the same."""
         data = self._fs.read_bytes(self._snapshot_path(snapshot))
         replay = Replay()
         voters: tuple[VoterNode, ...] = ()
@@ -144,7 +148,7 @@ class MetadataLog:
                 last = _control_type(batch) if header.is_control else None
         except CorruptBatchError:
             return None
-        return (replay, voters) if last is ControlType.SNAPSHOT_FOOTER else None
+        return (replay, voters, len(data)) if last is ControlType.SNAPSHOT_FOOTER else None
 
     def _read_state(self) -> QuorumState:
         path = f"{self._directory}/{QUORUM_STATE}"
@@ -171,8 +175,8 @@ class MetadataLog:
 
     def write_snapshot(
         self, snapshot: SnapshotId, image: Image, voters: Sequence[VoterNode], *, last_timestamp_ms: int
-    ) -> None:
-        """For the worker thread: the image is immutable, and the file is nobody else's."""
+    ) -> int:
+        """Its size. For the worker thread: the image is immutable, and the file is nobody else's."""
         head = [snapshot_header(last_timestamp_ms), *membership(self._kraft_version, voters)]
         pieces = [_control_batch(head, 0, snapshot.epoch, last_timestamp_ms)]
         offset = len(head)
@@ -182,7 +186,9 @@ class MetadataLog:
             pieces.append(_record_batch(some, offset, snapshot.epoch, image.metadata_version, last_timestamp_ms))
             offset += len(some)
         pieces.append(_control_batch([snapshot_footer()], offset, snapshot.epoch, last_timestamp_ms))
-        self._fs.write_atomically(self._snapshot_path(snapshot), b"".join(pieces))
+        data = b"".join(pieces)
+        self._fs.write_atomically(self._snapshot_path(snapshot), data)
+        return len(data)
 
     def drop_before(self, snapshot: SnapshotId) -> None:
         """Older snapshots, and the segments that only hold records below this one's end."""

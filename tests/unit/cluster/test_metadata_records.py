@@ -51,12 +51,12 @@ def test_any_bytes_are_a_record_or_a_decode_error(value: bytes) -> None:
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        (b"", "does not end"),
+        (b"", "ends before it in field 'frame_version'"),
         (b"\x00\x02\x00", "frame version 0"),
         (b"\x02\x02\x00", "frame version 2"),
-        (b"\x01\x06\x00", "unknown record type 6"),
-        (b"\x01\x80\x80\x80\x80\x80\x01\x00", "does not end"),
-        (b"\x01\x02\x07", "TopicRecord has no version 7, only 0-0"),
+        (b"\x01\x06\x00", "record type 6 is not known"),
+        (b"\x01\x80\x80\x80\x80\x80\x01\x00", "above 32 bits"),
+        (b"\x01\x02\x07", "version 7, known are 0 to 0"),
         (b"\x01\x14\x00\x00\x00", "in field"),  # a no-op with bytes after its end
     ],
 )

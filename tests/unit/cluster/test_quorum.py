@@ -176,6 +176,38 @@ def test_a_snapshot_is_taken_when_the_last_one_is_old_and_there_is_news() -> Non
     assert step(one, Flushed(5), now_ms=9000) == [Commit(5), TakeSnapshot(SnapshotId(5, 1))]
 
 
+def test_a_snapshot_is_taken_at_leisure_when_the_log_behind_the_last_one_has_become_as_large() -> None:
+    policy = SnapshotPolicy(max_bytes=10**9, max_interval_ms=0, worth_bytes=100)
+    one = quorum(end=50, last_epoch=3, voters=(ME,), policy=policy, bytes_since_snapshot=90)
+    step(one, Start())
+    step(one, Written(9))
+    assert step(one, Flushed(51)) == [Commit(51)]
+    assert step(one, Tick()) == []  # less than is worth it
+    step(one, Propose(RECORDS))
+    step(one, Written(1))
+    assert step(one, Flushed(53)) == [Commit(53)]  # somebody may wait
+    assert step(one, Tick()) == [TakeSnapshot(SnapshotId(53, 4))]
+    step(one, SnapshotTaken(SnapshotId(53, 4), size_bytes=300))
+    step(one, Propose(RECORDS))
+    step(one, Written(299))
+    step(one, Flushed(55))
+    assert step(one, Tick()) == []
+    step(one, Written(1))
+    assert step(one, Tick()) == [TakeSnapshot(SnapshotId(55, 4))]
+
+
+def test_a_large_snapshot_on_disk_is_not_written_again_for_a_few_records() -> None:
+    policy = SnapshotPolicy(max_bytes=10**9, max_interval_ms=0, worth_bytes=100)
+    newest = SnapshotId(50, 3)
+    one = quorum(end=50, last_epoch=3, voters=(ME,), policy=policy, newest_snapshot=newest, snapshot_bytes=1000)
+    step(one, Start())
+    step(one, Written(999))
+    step(one, Flushed(51))
+    assert step(one, Tick()) == []
+    step(one, Written(1))
+    assert step(one, Tick()) == [TakeSnapshot(SnapshotId(51, 4))]
+
+
 def test_a_snapshot_that_failed_is_taken_a_minute_later() -> None:
     one = quorum(policy=SnapshotPolicy(max_bytes=100, max_interval_ms=0))
     step(one, Start())

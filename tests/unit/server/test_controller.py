@@ -197,6 +197,24 @@ def test_a_snapshot_is_due_when_enough_time_has_passed(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_what_lies_behind_the_newest_snapshot_counts_over_restarts(tmp_path: Path) -> None:
+    async def story() -> None:
+        sizes = []
+        policy = SnapshotPolicy(worth_bytes=2000)
+        for _ in range(30):
+            node = Node(tmp_path, clean=bool(sizes), policy=policy)
+            sizes.append(node.log.read().on_disk.bytes_since_snapshot)
+            await node.start()
+            await node.set("a", "1")
+            node.controller.tick()
+            node.stop()
+        assert sizes[0] == 0
+        assert sizes[1] < sizes[2] < max(sizes) < 2500
+        assert len(list((tmp_path / DIRECTORY).glob("*.checkpoint"))) == 2
+
+    asyncio.run(story())
+
+
 def test_a_sync_that_fails_is_told_and_nothing_more_is_answered() -> None:
     async def story() -> None:
         fs = MemoryFileSystem()
