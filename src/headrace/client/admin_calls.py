@@ -55,6 +55,8 @@ MOVED: Final = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
+# The same broker gives another answer later.
+_NOT_YET: Final = MOVED | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
 _METADATA_SINCE: Final = 4  # the first version that can forbid the creation of topics
 
 # (response) -> the error codes in it, where MOVED codes are looked for.
@@ -314,7 +316,7 @@ def top_code(response: Any) -> Iterable[int]:
 def _here(response: Any, codes: Codes) -> Any:
     """The response, unless it says that another broker must be asked, or the same one later."""
     for code in codes(response):
-        if code in MOVED:
+        if code in _NOT_YET:
             raise error_for(code)
     return response
 

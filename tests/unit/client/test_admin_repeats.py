@@ -46,6 +46,16 @@ def test_a_coordinator_that_is_not_ready_is_asked_again(broker: headrace.Broker,
     assert (loading.hits, missing.hits) == (2, 2)
 
 
+def test_offsets_in_an_open_transaction_are_waited_for(broker: headrace.Broker, admin: Admin) -> None:
+    place = TopicPartition("orders", 0)
+    with headrace.Producer(broker.address, transactional_id="offsets") as producer:
+        with producer.transaction():
+            producer.send_offsets({place: 7}, "waiting")
+            with pytest.raises(KafkaError, match=r"attempts in .*UNSTABLE_OFFSET_COMMIT"):
+                admin.list_group_offsets("waiting", [place], require_stable=True, timeout=0.5)
+        assert admin.list_group_offsets("waiting", [place], require_stable=True)[place].offset == 7
+
+
 def test_a_lost_connection_is_made_again_and_the_request_repeated(broker: headrace.Broker, admin: Admin) -> None:
     fault = broker.faults.drop("DescribeConfigs", when="before", times=2)
     assert admin.describe_configs([ConfigResource("topic", "orders")])
