@@ -12,7 +12,7 @@ Headrace; needs `pip install headrace[spark]`.
 """
 
 from headrace.spark.datasource import register
-from headrace.spark.driver_sink import write_batch
+from headrace.spark.driver_sink import batch_writer, write_batch
 from headrace.spark.session import session
 
-__all__ = ["register", "session", "write_batch"]
+__all__ = ["batch_writer", "register", "session", "write_batch"]

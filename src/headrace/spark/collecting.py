@@ -1,0 +1,58 @@
+"""The rows of a DataFrame on the driver, as Arrow batches, while Spark still computes the rest.
+
+`toArrow` waits for everything and holds it; this hands over what is there. The rows of one of Spark's partitions keep
+their order; partitions come as they are ready, just as their tasks would write them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.serializers import read_int
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.util import _create_local_socket
+
+from headrace.spark.sink_rows import COLUMNS, check_schema
+
+
+def checked(df: DataFrame, topic: str | None) -> DataFrame:
+    """Only the columns that a record has. Raises ConfigError if they are not what they must be."""
+    names = [name for name in df.columns if name in COLUMNS]
+    check_schema(to_arrow_schema(_of(df.schema, names)), topic)
+    return df if len(names) == len(df.columns) else df.select(*names)
+
+
+def _of(schema: Any, names: list[str]) -> Any:
+    return type(schema)([field for field in schema.fields if field.name in names])
+
+
+def batches(df: DataFrame) -> Iterator[Any]:
+    """Record batches. Raises what Spark raises."""
+    if not hasattr(df, "_jdf"):  # Spark Connect
+        yield from df.toArrow().to_batches()
+        return
+    port, secret, server = df._jdf.collectAsArrowToPython()
+    file, sock = _create_local_socket((port, secret))
+    try:
+        with file, sock:
+            yield from pa.ipc.open_stream(file)
+            _read_order(file)
+    except GeneratorExit:
+        raise  # nobody wants the rest; the other side notices that the socket is closed
+    except BaseException:
+        with unwrap_spark_exception():
+            server.getResult()  # knows better what went wrong
+        raise
+    with unwrap_spark_exception():
+        server.getResult()
+
+
+def _read_order(file: Any) -> None:
+    """Which batch would be which, in order; -1 if the job failed."""
+    count = read_int(file)
+    if count < 0:
+        raise RuntimeError("Spark could not compute the rows")
+    for _ in range(count):
+        read_int(file)

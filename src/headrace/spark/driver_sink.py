@@ -1,0 +1,130 @@
+"""`write_batch`: the sink for foreachBatch, in every output mode.
+
+    writer = headrace.spark.batch_writer(bootstrap="localhost:9092", app="sales")
+    sales.writeStream.foreachBatch(writer).outputMode("update").option("checkpointLocation", "sales").start()
+
+By default the rows come to the driver as Arrow batches and go out in one transaction, in which the marker is, too (see
+`markers.py`). The producer stays between micro-batches: the first one of a run takes the application's name over from
+whoever has it. With `transactions="tasks"` the rows stay where they are, and each task has a transaction of its own.
+
+How a micro-batch finds out which one it is, and where its checkpoint is, stands in `micro_batch.py`.
+"""
+
+import atexit
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from headrace.client.errors import WrongStateError
+from headrace.client.producer import Producer
+from headrace.spark.collecting import batches, checked
+from headrace.spark.exactly_once import AppSink, MicroBatch, send
+from headrace.spark.micro_batch import is_running, micro_batch
+from headrace.spark.sink_options import DRIVER, EXACTLY_ONCE, SinkOptions, batch_options
+from headrace.spark.sink_rows import in_pieces
+
+_LOG: Final = logging.getLogger(__name__)
+PIECE_ROWS: Final = 100_000  # encoded and sent together
+PIECE_BYTES: Final = 32 * 1024 * 1024
+
+_lock = threading.Lock()
+_sinks: dict[str, tuple[AppSink, str]] = {}  # by application, with the id of the query that it serves
+
+
+def write_batch(
+    df: DataFrame,
+    batch_id: int,
+    *,
+    bootstrap: str,
+    app: str | None = None,
+    topic: str | None = None,
+    guarantee: str = EXACTLY_ONCE,
+    transactions: str = DRIVER,
+    checkpoint: str | None = None,
+    **client: Any,
+) -> None:
+    """Write a micro-batch: columns `value`, and if they are there `key`, `topic`, `headers`, `partition`, `timestamp`.
+
+    `app` names the application: transactional id, and group of the offsets; one name is for one query. `topic` is that
+    of all rows, else the column says it. `guarantee` is exactly_once or at_least_once, `transactions` are of the driver
+    or of tasks. `checkpoint` is found out by itself, save with Spark Connect. All else are settings of the producer, by
+    Kafka's names with underscores. Raises KafkaError, ConfigError.
+    """
+    options = batch_options(
+        bootstrap=bootstrap,
+        app=app,
+        topic=topic,
+        guarantee=guarantee,
+        transactions=transactions,
+        checkpoint=checkpoint,
+        client={name.replace("_", "."): value for name, value in client.items()},
+    )
+    _write(df, batch_id, options)
+
+
+def batch_writer(*, bootstrap: str, app: str | None = None, **options: Any) -> Callable[[DataFrame, int], None]:
+    """A function for `foreachBatch`; the arguments are those of `write_batch`."""
+
+    def write(df: DataFrame, batch_id: int) -> None:
+        write_batch(df, batch_id, bootstrap=bootstrap, app=app, **options)
+
+    return write
+
+
+def _write(df: DataFrame, batch_id: int, options: SinkOptions) -> None:
+    rows = checked(df, options.topic)
+    if not options.is_exactly_once:
+        _write_at_least_once(rows, options)
+        return
+    batch = micro_batch(df, batch_id, options.checkpoint)
+    with _kept(df, options, batch) as sink:
+        if not sink.write(batch, in_pieces(batches(rows), rows=PIECE_ROWS, size_bytes=PIECE_BYTES)):
+            _LOG.info("[%s batch %d] was written before, and is skipped", options.app, batch_id)
+
+
+def _write_at_least_once(rows: DataFrame, options: SinkOptions) -> None:
+    with Producer(config=options.client) as producer:
+        send(producer, in_pieces(batches(rows), rows=PIECE_ROWS, size_bytes=PIECE_BYTES), options)
+
+
+@contextmanager
+def _kept(df: DataFrame, options: SinkOptions, batch: MicroBatch) -> Iterator[AppSink]:
+    """The sink of an application, kept from one micro-batch to the next; after a failure it is closed."""
+    app, query = options.name, batch.query_id
+    with _lock:
+        sink, owner = _sinks.get(app, (None, query))
+        if owner != query and is_running(df, owner):
+            raise WrongStateError(
+                f"Two queries of this driver write as application {app!r}, and each would forget what the other has "
+                "written. Give each of them an app of its own."
+            )
+        if sink is not None and sink.options != options:
+            del _sinks[app]
+            sink.close()
+            sink = None
+        if sink is None:
+            sink = AppSink(options)
+        _sinks[app] = (sink, query)
+    try:
+        yield sink
+    except BaseException:
+        forget(app)
+        raise
+
+
+def forget(app: str) -> None:
+    """Close the sink of an application, if it is open; the next micro-batch opens it again."""
+    with _lock:
+        sink, _ = _sinks.pop(app, (None, ""))
+    if sink is not None:
+        sink.close()
+
+
+@atexit.register
+def _forget_all() -> None:
+    for app in list(_sinks):
+        forget(app)

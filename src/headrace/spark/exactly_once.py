@@ -1,0 +1,160 @@
+"""One application's way into its topics, exactly once: a transaction for each micro-batch, with the marker in it.
+
+`AppSink` takes the application's transactional id when it is made, so whoever had it before is fenced: a driver that
+everybody believed dead cannot write any more. Then, for each micro-batch: ask the log for the marker, skip what is
+written, else begin, send the rows of all topics, commit offsets and marker, end. What the marker says is read from the
+log each time: it costs a millisecond, and finds out who else commits to the group before it matters.
+
+A failure ends the query, and Spark runs the micro-batch again when it is started again. So nothing is repeated here;
+after a failure the object is of no use any more, and a new one finds out what became of the transaction.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, NamedTuple
+
+from headrace.client.admin import Admin
+from headrace.client.arrow_write import TableWriter
+from headrace.client.errors import FencedError, KafkaError, TransactionAbortedError, WrongStateError, error_for
+from headrace.client.producer import Producer
+from headrace.client.producer_core import producer_settings
+from headrace.client.topic_partition import TopicPartition
+from headrace.protocol.error_codes import ErrorCode
+from headrace.spark.markers import Marker, last_written, marker_group, plain_marker, source_marker
+from headrace.spark.sink_options import SinkOptions
+from headrace.spark.sink_rows import by_topic
+
+
+class MicroBatch(NamedTuple):
+    """Which one of which query; `run_id` changes with every start of the query. `ends` is what it reads up to."""
+
+    query_id: str
+    run_id: str
+    batch_id: int
+    ends: Mapping[TopicPartition, int]
+
+    @property
+    def marker(self) -> Marker:
+        return Marker(self.query_id, self.batch_id)
+
+
+class AppSink:
+    """For one thread at a time; others wait."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        """Takes the name over from whoever has it. Raises KafkaError."""
+        self.options = options
+        self._app = options.name
+        self._timeout_ms = transaction_timeout_ms(options)
+        self._lock = threading.Lock()
+        self._written: tuple[str, int] | None = None  # run id and batch id of the last one
+        self._admin = Admin(config=options.admin())
+        self._producer = Producer(config=options.transactional(self._app))
+        try:
+            with explained(self._app, self._timeout_ms):
+                self._producer.init_transactions()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._producer.close(timeout=0)
+        self._admin.close()
+
+    def write(self, batch: MicroBatch, pieces: Iterable[Any]) -> bool:
+        """Write the rows of a micro-batch, tables one after the other; False if they are written already."""
+        with self._lock:
+            self._refuse_second_call(batch)
+            is_new = batch.batch_id > self.last_written(batch.query_id)
+            if is_new:
+                self._write(batch, pieces)
+            self._written = (batch.run_id, batch.batch_id)
+            return is_new
+
+    def last_written(self, query_id: str) -> int:
+        """What the log says."""
+        groups = (self._app, marker_group(self._app))
+        return max(
+            last_written(self._admin.list_group_offsets(group, require_stable=True), query_id, group=group)
+            for group in groups
+        )
+
+    def _refuse_second_call(self, batch: MicroBatch) -> None:
+        if self._written == (batch.run_id, batch.batch_id):
+            raise WrongStateError(
+                f"Application {self._app!r} has written micro-batch {batch.batch_id} already, in this run: what comes "
+                "second would be skipped after a crash. Write all rows at once (union the DataFrames, and let a "
+                "column topic say where each row goes), or give each write an app of its own."
+            )
+
+    def _write(self, batch: MicroBatch, pieces: Iterable[Any]) -> None:
+        rest = iter(pieces)
+        first = next(rest, None)  # Spark computes now: a transaction that is not open yet cannot take too long
+        topic = self.options.topic or (None if first is None else _first_topic(first))
+        if topic is None and not batch.ends:
+            return  # nothing to write, and nothing to remember
+        with explained(self._app, self._timeout_ms), self._producer.transaction():
+            send(self._producer, chain(() if first is None else (first,), rest), self.options)
+            self._mark(batch, topic)
+
+    def _mark(self, batch: MicroBatch, topic: str | None) -> None:
+        if batch.ends:
+            self._producer.send_offsets(source_marker(batch.ends, batch.marker), self._app)
+        else:
+            assert topic is not None
+            self._producer.send_offsets(plain_marker(topic, batch.marker), marker_group(self._app))
+
+
+def _first_topic(rows: Any) -> str:
+    return next(iter(by_topic(rows, None)))[0]
+
+
+def send(producer: Producer, pieces: Iterable[Any], options: SinkOptions) -> int:
+    """Send tables, and wait until they are delivered; how many rows. Raises KafkaError."""
+    writer = TableWriter(producer)
+    count = 0
+    for rows in pieces:
+        for topic, records in by_topic(rows, options.topic, with_headers=options.with_headers):
+            writer.add(records, topic)
+            count += records.num_rows
+    writer.finish()
+    return count
+
+
+def transaction_timeout_ms(options: SinkOptions) -> int:
+    return producer_settings(None, options.transactional(options.name), {}).number("transaction.timeout.ms")
+
+
+@contextmanager
+def explained(app: str, timeout_ms: int) -> Iterator[None]:
+    """What goes wrong inside, in the words of somebody who runs a query. Raises KafkaError."""
+    began = time.monotonic()
+    try:
+        yield
+    except KafkaError as error:
+        took_ms = (time.monotonic() - began) * 1000
+        if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+            raise error_for(
+                error.code,
+                f"The broker does not allow transactions of {timeout_ms} ms: lower kafka.transaction.timeout.ms, or "
+                "raise the broker's transaction.max.timeout.ms.",
+            ) from error
+        if took_ms >= timeout_ms:
+            raise TransactionAbortedError(
+                ErrorCode.TRANSACTION_ABORTABLE,
+                f"The transaction of application {app!r} took {took_ms / 1000:.1f} s, longer than "
+                f"transaction.timeout.ms ({timeout_ms} ms), so the broker has aborted it: nothing of it will be seen. "
+                "Raise kafka.transaction.timeout.ms (and the broker's transaction.max.timeout.ms), make micro-batches "
+                "smaller (maxOffsetsPerTrigger), or spread the output over transactions='tasks'.",
+            ) from error
+        if isinstance(error, FencedError):
+            raise FencedError(
+                error.code,
+                f"Another driver has begun with the application name {app!r}, and this one is fenced: it must stop. "
+                "What it had not committed will not be seen. One app is for one query that runs once: stop one of "
+                "the two, or give them different names.",
+            ) from error
+        raise

@@ -1,0 +1,75 @@
+"""Markers: what tells a sink that comes back which micro-batches it has written already.
+
+A marker is a committed offset whose metadata says `<query id>:<batch id>`. It is committed in the transaction that has
+the rows of the micro-batch, so both are there or neither. If the query reads topics, the offset is the end of what the
+micro-batch has read, of each partition, in the group of the application's name: one write is the marker, the exact
+lag, and the proof of what was consumed. If it reads something else, the marker stands in a group of its own
+(`<app>.marker`), on partition 0 of an output topic, and its offset is the number of micro-batches.
+
+A micro-batch whose id is not above the marker's is written already, and skipped. Another query id means another
+checkpoint (the application was reset, or is another one): it starts afresh, instead of skipping for ever.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from headrace.client.commits import OffsetAndMetadata
+from headrace.client.errors import WrongStateError
+from headrace.client.topic_partition import TopicPartition
+
+NONE_WRITTEN: Final = -1
+
+
+class Marker(NamedTuple):
+    query_id: str
+    batch_id: int
+
+    def __str__(self) -> str:
+        return f"{self.query_id}:{self.batch_id}"
+
+
+def read_marker(text: str) -> Marker | None:
+    """None if the text is not one of ours."""
+    query_id, colon, number = text.rpartition(":")
+    if not colon or not query_id or not (number.isascii() and number.isdigit()):
+        return None
+    return Marker(query_id, int(number))
+
+
+def marker_group(app: str) -> str:
+    """For queries that do not read topics."""
+    return f"{app}.marker"
+
+
+def task_name(app: str, task: int) -> str:
+    """Transactional id of a task, and the group of its marker: tasks end one by one, so each has its own."""
+    return f"{app}.task-{task}"
+
+
+def last_written(committed: Mapping[TopicPartition, Any], query_id: str, *, group: str) -> int:
+    """The highest batch id of this query among what the group has committed; NONE_WRITTEN if there is none.
+
+    Raises WrongStateError if somebody else commits to the group, since what the sink has written there may be gone.
+    """
+    last = NONE_WRITTEN
+    for partition, offset in committed.items():
+        marker = read_marker(offset.metadata)
+        if marker is None:
+            raise WrongStateError(
+                f"Group {group!r} has an offset of {partition} that this sink did not commit, so it cannot tell what "
+                f"it has written. The group belongs to the sink alone: give the source another kafka.group.id, or "
+                f"the sink another app; if the offsets are not needed any more, delete the group."
+            )
+        if marker.query_id == query_id:
+            last = max(last, marker.batch_id)
+    return last
+
+
+def source_marker(ends: Mapping[TopicPartition, int], marker: Marker) -> dict[TopicPartition, OffsetAndMetadata]:
+    """For the group of the application."""
+    return {partition: OffsetAndMetadata(offset, None, str(marker)) for partition, offset in ends.items()}
+
+
+def plain_marker(topic: str, marker: Marker) -> dict[TopicPartition, OffsetAndMetadata]:
+    """For a group that has nothing but markers."""
+    return {TopicPartition(topic, 0): OffsetAndMetadata(marker.batch_id + 1, None, str(marker))}
