@@ -22,6 +22,7 @@ from headrace.protocol.messages.end_txn import EndTxnRequest
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.messages.find_coordinator import FindCoordinatorRequest
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest
+from headrace.protocol.messages.list_transactions import ListTransactionsRequest
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.protocol.records import NewRecord, build_batch, iter_batches, read_records
@@ -301,3 +302,43 @@ def test_every_answer_and_every_record_is_that_of_apache_kafka(
         assert ours.told == theirs.told
         assert ours.records() == theirs.records()
         assert [ours.batches(index) for index in (0, 1)] == [theirs.batches(index) for index in (0, 1)]
+
+
+def listed(teller: Teller, prefix: str, pattern: str | None) -> tuple[ErrorCode, list[str], list[tuple[str, str]]]:
+    """What the broker says, of the ids with this prefix."""
+    request = ListTransactionsRequest(["Empty", "Lazy"], transactional_id_pattern=pattern)
+    response = teller.client.ask("ListTransactions", 2, request)
+    rows = [(row.transactional_id.removeprefix(prefix), row.transaction_state) for row in response.transaction_states]
+    return ErrorCode(response.error_code), list(response.unknown_state_filters), sorted(rows)
+
+
+def test_ids_are_listed_by_patterns_as_apache_kafka_lists_them(headrace_bootstrap: str, kafka_bootstrap: str) -> None:
+    prefix = f"tx-{uuid.uuid4().hex[:8]}-"
+    patterns = [
+        "a",
+        ".*",
+        "(?i)STRASSE",
+        "(?i)straße",
+        "[^\\pL]+",
+        "a.b",
+        "(?s)a.b",
+        "a|b",
+        "é?",
+        "",
+        r"\d{2,}",
+        "x*y?z{0}",
+    ]
+    with closing(Teller(headrace_bootstrap)) as ours, closing(Teller(kafka_bootstrap)) as theirs:
+        for teller in (ours, theirs):
+            for name in ("a", "b", "Straße", "123", "a\nb", "é", ""):
+                teller.name = prefix + name
+                teller.init()
+        for pattern in [f"{prefix}({each})" for each in patterns]:
+            assert listed(ours, prefix, pattern) == listed(theirs, prefix, pattern), pattern
+        for pattern in ("(", "a**", r"\Z", "[z-a]", "(?=a)"):
+            assert listed(ours, prefix, pattern) == listed(theirs, prefix, pattern), pattern
+        for nothing in (None, ""):
+            code, unknown, rows = listed(ours, prefix, nothing)
+            theirs_said = listed(theirs, prefix, nothing)
+            assert (code, unknown) == theirs_said[:2]
+            assert {("a", "Empty"), ("123", "Empty")} <= set(rows) & set(theirs_said[2])

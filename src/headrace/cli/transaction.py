@@ -35,6 +35,9 @@ def command() -> None:
 )
 @click.option("--producer-id", "producer_ids", type=int, multiple=True, metavar="ID", help="Of this one; repeatable.")
 @click.option("--longer-than", metavar="DURATION", help="Only those which have run for longer, such as 90s or 15m.")
+@click.option(
+    "--id", "pattern", metavar="PATTERN", help="Only ids that this regular expression of RE2 matches as a whole."
+)
 @json_option
 @timeout_option
 @bootstrap_option

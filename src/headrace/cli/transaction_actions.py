@@ -27,6 +27,7 @@ def list_transactions(
     states: Sequence[str],
     producer_ids: Sequence[int],
     longer_than: str | None,
+    pattern: str | None,
     as_json: bool,
     timeout: float,
     bootstrap: str,
@@ -35,7 +36,7 @@ def list_transactions(
 
     async def question(admin: AsyncAdmin) -> list[TransactionListing]:
         return await admin.list_transactions(
-            states=states, producer_ids=producer_ids, older_than_ms=older_than_ms, timeout=timeout
+            states=states, producer_ids=producer_ids, older_than_ms=older_than_ms, pattern=pattern, timeout=timeout
         )
 
     listings = ask(bootstrap, question)
@@ -51,7 +52,7 @@ def list_transactions(
             )
         return
     if not listings:
-        such = " such" if states or producer_ids or longer_than else ""
+        such = " such" if states or producer_ids or longer_than or pattern else ""
         click.echo(f"There are no{such} transactions.", err=True)
         return
     table = TableWriter()

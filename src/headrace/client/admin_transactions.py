@@ -46,18 +46,20 @@ class TransactionCalls(AdminCalls):
         states: Sequence[str] = (),
         producer_ids: Sequence[int] = (),
         older_than_ms: int | None = None,
+        pattern: str | None = None,
         timeout: float | None = None,
     ) -> list[TransactionListing]:
-        """Transactional ids that the coordinators know, with the state of their latest transaction."""
+        """Transactional ids that the coordinators know, with the state of their latest transaction.
+
+        `pattern` is one of RE2 that matches all of an id; brokers know such since Apache Kafka 4.1.
+        """
         request = list_transactions.ListTransactionsRequest(
-            list(states), list(producer_ids), -1 if older_than_ms is None else older_than_ms
+            list(states), list(producer_ids), -1 if older_than_ms is None else older_than_ms, pattern
         )
+        min_version = 2 if pattern is not None else 0 if older_than_ms is None else 1
         brokers = await self._brokers(timeout)
         responses: list[list_transactions.ListTransactionsResponse] = await asyncio.gather(
-            *(
-                self._broker(broker, request, top_code, timeout, min_version=0 if older_than_ms is None else 1)
-                for broker in brokers
-            )
+            *(self._broker(broker, request, top_code, timeout, min_version=min_version) for broker in brokers)
         )
         listings = []
         for broker, response in zip(brokers, responses, strict=True):

@@ -25,11 +25,11 @@ from headrace.coordinator.consumer_records import epoch_record, regex_record
 from headrace.coordinator.consumer_subscriptions import ResolvedRegex
 from headrace.coordinator.draft import Draft
 from headrace.coordinator.group_records import consumer_group_regex
+from headrace.coordinator.re2_pattern import Pattern, PatternError
 from headrace.coordinator.refused import RefusedError
 from headrace.coordinator.regex_job import RegexJob
 from headrace.coordinator.result import Step
 from headrace.coordinator.shard_state import DeadlineKey, ShardState
-from headrace.coordinator.topic_pattern import PatternError, TopicPattern
 from headrace.protocol.error_codes import ErrorCode
 
 MIN_INTERVAL_MS: Final = 10_000  # between two look-ups of a group
@@ -64,7 +64,7 @@ def _change(group: ConsumerGroup, old: str, new: str, draft: Draft) -> tuple[Reg
         draft.write(consumer_group_regex(group.group_id, old, None))
     if new and new not in regexes:
         try:
-            TopicPattern(new)
+            Pattern(new)
         except PatternError as error:
             message = f"SubscribedTopicRegex `{new}` is not a valid regular expression: {error}."
             raise RefusedError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error

@@ -1,41 +1,56 @@
-"""The syntax of RE2, which patterns of topics are written in: what is refused, and what the rest means.
+"""The syntax of RE2, which patterns of names are written in: what is refused, and what the rest means.
 
 A pattern becomes a tree. What only concerns how much of a text is matched, or which group matched what, makes no
-difference to whether a whole name matches: captures and laziness are read and forgotten, and as no name has a line
-break, `(?m)` and `(?s)` are, too.
+difference to whether a whole name matches: captures and laziness are read and forgotten.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from headrace.coordinator.re2_sets import (
-    ALL_SYMBOLS,
+    ANY,
+    LAST_CHARACTER,
+    NO_LINE_BREAK,
     PERL_CLASSES,
     POSIX_CLASSES,
     UNICODE_CLASSES,
     WORD,
-    bits_between,
-    fold,
+    CharacterSet,
+    Part,
+    between,
+    made_of,
 )
-from headrace.coordinator.re2_tree import Kind, Node, PatternError, Place, assertion, characters, joined, repeated
+from headrace.coordinator.re2_tree import (
+    MAX_LENGTH,
+    Kind,
+    Node,
+    PatternError,
+    Place,
+    assertion,
+    characters,
+    joined,
+    repeated,
+)
 
 MAX_REPEAT: Final = 1_000  # RE2's own limit for {n,m}
 
 
 def parse(pattern: str) -> Node:
     """Raises PatternError."""
+    if len(pattern) > MAX_LENGTH:
+        raise PatternError(f"it has more than {MAX_LENGTH} characters")
     return _Parser(pattern).parse()
 
 
 class _Level:
-    """An open parenthesis: the alternatives so far, the sequence being read, and the flag to go back to."""
+    """An open parenthesis: the alternatives so far, the sequence being read, and the flags to go back to."""
 
-    __slots__ = ("choices", "folds_before", "items")
+    __slots__ = ("choices", "flags_before", "items")
 
-    def __init__(self, folds_before: bool) -> None:
+    def __init__(self, flags_before: frozenset[str]) -> None:
         self.choices: list[Node] = []
         self.items: list[Node] = []
-        self.folds_before = folds_before
+        self.flags_before = flags_before
 
     def close_choice(self) -> None:
         self.choices.append(joined(Kind.SEQUENCE, self.items))
@@ -49,13 +64,13 @@ class _Level:
 class _Parser:
     """Reads a pattern from left to right, without recursion."""
 
-    __slots__ = ("_folds", "_group_names", "_levels", "_pattern", "_position")
+    __slots__ = ("_flags", "_group_names", "_levels", "_pattern", "_position")
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._position = 0
-        self._folds = False  # (?i): letters stand for both cases
-        self._levels = [_Level(folds_before=False)]
+        self._flags: frozenset[str] = frozenset()  # of (?ims): letters stand for both cases, ^ and $, the dot
+        self._levels = [_Level(self._flags)]
         self._group_names: set[str] = set()
 
     def parse(self) -> Node:
@@ -81,17 +96,17 @@ class _Parser:
         elif character == "|":
             self._levels[-1].close_choice()
         elif character == "[":
-            self._add_set(self._read_bracket())
+            self._add(characters(self._read_bracket()))
         elif character == ".":
-            self._add_set(ALL_SYMBOLS)
+            self._add(characters(ANY if "s" in self._flags else NO_LINE_BREAK))
         elif character == "^":
-            self._add(assertion(Place.START))
+            self._add(assertion(Place.LINE_START if "m" in self._flags else Place.START))
         elif character == "$":
-            self._add(assertion(Place.END))
+            self._add(assertion(Place.LINE_END if "m" in self._flags else Place.END))
         elif character == "\\":
             self._read_backslash()
         else:
-            self._add_set(self._literal(character))
+            self._add_literal(character)
 
     def _read_backslash(self) -> None:
         following = self._peek()
@@ -104,19 +119,20 @@ class _Parser:
             quoted = self._pattern[self._position :] if end < 0 else self._pattern[self._position : end]
             self._position += len(quoted) if end < 0 else len(quoted) + 2
             for character in quoted:
-                self._add_set(self._literal(character))
+                self._add_literal(character)
+        elif (named := self._read_class_escape()) is not None:
+            self._add(characters(self._set([named])))
         else:
-            symbols = self._read_class_escape()
-            self._add_set(self._literal(self._read_escape()) if symbols is None else symbols)
+            self._add_literal(self._read_escape())
 
     def _add(self, node: Node) -> None:
         self._levels[-1].items.append(node)
 
-    def _add_set(self, symbols: int) -> None:
-        self._add(characters(symbols))
+    def _add_literal(self, character: str) -> None:
+        self._add(characters(self._set([between(character, character)])))
 
-    def _literal(self, character: str) -> int:
-        return bits_between(character, character, folds=self._folds)
+    def _set(self, parts: list[Part], *, is_negated: bool = False) -> CharacterSet:
+        return made_of(parts, is_negated=is_negated, folds="i" in self._flags)
 
     # Repetition
 
@@ -172,18 +188,18 @@ class _Parser:
     # Groups
 
     def _open(self) -> None:
-        folds_before = self._folds
+        flags_before = self._flags
         if self._peek() == "?":
             self._take()
             if not self._read_group_head():
                 return
-        self._levels.append(_Level(folds_before))
+        self._levels.append(_Level(flags_before))
 
     def _close(self) -> None:
         if len(self._levels) == 1:
             raise PatternError("a parenthesis is closed that is not open")
         level = self._levels.pop()
-        self._folds = level.folds_before
+        self._flags = level.flags_before
         self._add(level.close())
 
     def _read_group_head(self) -> bool:
@@ -193,19 +209,18 @@ class _Parser:
                 self._position += len(opening)
                 self._read_group_name()
                 return True
-        folds, is_off, seen = self._folds, False, False
+        flags, is_off, seen = self._flags, False, False
         while (character := self._take()) not in (")", ":"):
             if character == "-" and not is_off:
                 is_off, seen = True, False
             elif character in _FLAGS:
                 seen = True
-                if character == "i":
-                    folds = not is_off
+                flags = flags - {character} if is_off else flags | {character}
             else:
                 raise PatternError("(? is followed by what RE2 does not have")
         if is_off and not seen:
             raise PatternError("(?- is not followed by a flag")
-        self._folds = folds
+        self._flags = flags
         return character == ":"
 
     def _read_group_name(self) -> None:
@@ -220,11 +235,11 @@ class _Parser:
 
     # Sets
 
-    def _read_bracket(self) -> int:
+    def _read_bracket(self) -> CharacterSet:
         is_negated = self._peek() == "^"
         if is_negated:
             self._take()
-        symbols = 0
+        parts: list[Part] = []
         is_first = True  # a bracket that closes at once is a character of the set
         while is_first or self._peek() != "]":
             is_first = False
@@ -234,11 +249,11 @@ class _Parser:
                 named = self._read_class_escape()
                 if named is None:
                     self._position -= 1
-            symbols |= self._read_range() if named is None else named
+            parts.append(self._read_range() if named is None else named)
         self._take()
-        return ALL_SYMBOLS & ~symbols if is_negated else symbols
+        return self._set(parts, is_negated=is_negated)
 
-    def _read_range(self) -> int:
+    def _read_range(self) -> Part:
         first = last = self._read_set_character()
         if self._peek() == "-" and self._pattern[self._position + 1 : self._position + 2] not in ("", "]"):
             self._take()
@@ -247,7 +262,7 @@ class _Parser:
                 raise PatternError(f"the range {first}-{last} is backwards")
         elif self._peek() == "-" and self._position + 1 == len(self._pattern):
             raise PatternError("a bracket is not closed")
-        return bits_between(first, last, folds=self._folds)
+        return between(first, last)
 
     def _read_set_character(self) -> str:
         if not self._peek():
@@ -255,7 +270,7 @@ class _Parser:
         character = self._take()
         return self._read_escape() if character == "\\" else character
 
-    def _read_posix_class(self) -> int | None:
+    def _read_posix_class(self) -> Part | None:
         if not self._pattern.startswith("[:", self._position):
             return None
         end = self._pattern.find(":]", self._position)
@@ -263,13 +278,13 @@ class _Parser:
             return None
         name = self._pattern[self._position + 2 : end]
         is_negated = name.startswith("^")
-        symbols = POSIX_CLASSES.get(name[1:] if is_negated else name)
-        if symbols is None:
+        part = POSIX_CLASSES.get(name[1:] if is_negated else name)
+        if part is None:
             raise PatternError(f"[:{name}:] is not a class")
         self._position = end + 2
-        return self._class(symbols, is_negated)
+        return part._replace(is_negated=is_negated)
 
-    def _read_class_escape(self) -> int | None:
+    def _read_class_escape(self) -> Part | None:
         r"""\d and its like, \pN and \p{Name}; the backslash is read. None, and nothing is read: it is none of them."""
         following = self._peek()
         if following in ("p", "P"):
@@ -278,9 +293,9 @@ class _Parser:
         if following.lower() not in PERL_CLASSES:
             return None
         self._take()
-        return self._class(PERL_CLASSES[following.lower()], following.isupper())
+        return PERL_CLASSES[following.lower()]._replace(is_negated=following.isupper())
 
-    def _read_unicode_class(self, is_negated: bool) -> int:
+    def _read_unicode_class(self, is_negated: bool) -> Part:
         name = self._take()
         if name == "{":
             end = self._pattern.find("}", self._position)
@@ -290,15 +305,9 @@ class _Parser:
             self._position = end + 1
         if name.startswith("^"):
             is_negated, name = not is_negated, name[1:]
-        symbols = UNICODE_CLASSES.get(name)
-        if symbols is None:
+        if name not in UNICODE_CLASSES:
             raise PatternError(f"{name!r} is neither a category nor a script of Unicode")
-        return self._class(symbols, is_negated)
-
-    def _class(self, symbols: int, is_negated: bool) -> int:
-        if self._folds:
-            symbols = fold(symbols)
-        return ALL_SYMBOLS & ~symbols if is_negated else symbols
+        return Part(name=name, is_negated=is_negated)
 
     # Escapes
 
@@ -331,7 +340,7 @@ class _Parser:
         if not digits or not all(digit in _HEXADECIMAL for digit in digits):
             raise PatternError("\\x is not followed by hexadecimal digits")
         number = int(digits.lstrip("0")[:7] or "0", 16)
-        if number > _LAST_CHARACTER:
+        if number > LAST_CHARACTER:
             raise PatternError(f"\\x{{{digits}}} is not a character")
         return chr(number)
 
@@ -352,7 +361,6 @@ _DIGITS: Final = frozenset("0123456789")
 _OCTAL: Final = frozenset("01234567")
 _HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
 _FLAGS: Final = frozenset("imsU")
-_LAST_CHARACTER: Final = 0x10FFFF
 _REPEATS: Final[Mapping[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _CONTROLS: Final = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ASSERTIONS: Final = {

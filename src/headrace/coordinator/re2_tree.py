@@ -1,13 +1,17 @@
 """A pattern as a tree of its parts.
 
-Whoever writes a pattern is a client, so both the depth of the tree and the size of what it unfolds to are limited.
+Whoever writes a pattern is a client, so its length, the depth of the tree and the size of what it unfolds to are
+limited.
 """
 
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from headrace.coordinator.re2_sets import CharacterSet
+
+MAX_LENGTH: Final = 32_767  # characters of a pattern; people write some dozens
 MAX_DEPTH: Final = 100  # of the tree; people write patterns of depth 5
-MAX_SIZE: Final = 5_000  # states after repetitions are unfolded; names end at 249 characters
+MAX_SIZE: Final = 5_000  # states after repetitions are unfolded; names of topics end at 249 characters
 
 
 class PatternError(ValueError):
@@ -31,13 +35,15 @@ class Place(IntEnum):
     END = 1
     WORD_BOUNDARY = 2
     NO_WORD_BOUNDARY = 3
+    LINE_START = 4
+    LINE_END = 5
 
 
 class Node(NamedTuple):
     """A part of a pattern."""
 
     kind: Kind
-    symbols: int = 0  # of CHARACTERS
+    characters: CharacterSet | None = None  # of CHARACTERS
     place: Place = Place.START  # of ASSERTION
     parts: tuple["Node", ...] = ()
     least: int = 0  # of REPEAT
@@ -46,8 +52,8 @@ class Node(NamedTuple):
     depth: int = 1
 
 
-def characters(symbols: int) -> Node:
-    return Node(Kind.CHARACTERS, symbols)
+def characters(of: CharacterSet) -> Node:
+    return Node(Kind.CHARACTERS, of)
 
 
 def assertion(place: Place) -> Node:

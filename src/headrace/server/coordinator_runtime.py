@@ -166,7 +166,7 @@ class CoordinatorRuntime(Generic[S]):
     def start_again(self, index: int) -> None:
         """As `drop`; but time-outs must not wait until somebody asks."""
         self.drop(index)
-        self.clock.call_later(LOAD_AGAIN_MS, lambda: self._find(index))
+        self.clock.call_later(LOAD_AGAIN_MS, lambda: self._load_next(iter((index,))))
 
     def image_changed(self, _: Image, image: Image) -> None:
         self._image = image

@@ -92,6 +92,10 @@ def test_transactions_are_listed_by_state_producer_and_age(own_bootstrap: str) -
         (row,) = done("transaction", "list", bootstrap=own_bootstrap).rows
         assert states(own_bootstrap, "--producer-id", row[2]) == {name: "Ongoing"}
         assert states(own_bootstrap, "--producer-id", str(FIRST_STRANGER)) == {}
+        assert states(own_bootstrap, "--id", "(?i)TX-[0-9-]+") == {name: "Ongoing"}
+        assert states(own_bootstrap, "--id", "tx") == {}
+        wrong = headrace("transaction", "list", "--id", "(tx", bootstrap=own_bootstrap)
+        assert (wrong.code, "regular expression" in wrong.err) == (2, True)
         producer.abort_transaction(30)
     eventually(lambda: states(own_bootstrap, "--producer-id", row[2]) == {name: "CompleteAbort"})
     nothing = done("transaction", "list", "--longer-than", "1000d", bootstrap=own_bootstrap)

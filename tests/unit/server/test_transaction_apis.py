@@ -308,6 +308,44 @@ def test_transactions_are_listed_and_described(node: OneNode) -> None:
     assert missing.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
+def ids_like(node: OneNode, pattern: str | None, **filters: Any) -> list[str]:
+    request = ListTransactionsRequest(transactional_id_pattern=pattern, **filters)
+    listed = node.ask("ListTransactions", 2, request)
+    assert listed.error_code == ErrorCode.NONE
+    return sorted(row.transactional_id for row in listed.transaction_states)
+
+
+def test_transactions_are_listed_by_a_pattern_of_their_ids(node: OneNode) -> None:
+    for name in ("till-1", "till-2", "Straße", "lager"):
+        begin(node, name)
+    write(node, begin(node, "till-1"), b"a", transactional_id="till-1")
+    assert ids_like(node, "till-.*") == ["till-1", "till-2"]
+    assert ids_like(node, "till") == []
+    assert ids_like(node, "(?i)STRAßE|lager") == ["Straße", "lager"]
+    assert ids_like(node, "till-.*", state_filters=["Ongoing"]) == ["till-1"]
+    assert ids_like(node, "") == ids_like(node, None) == ["Straße", "lager", "till-1", "till-2"]
+    refused = node.ask("ListTransactions", 2, ListTransactionsRequest(transactional_id_pattern="(a"))
+    assert (refused.error_code, refused.transaction_states) == (ErrorCode.INVALID_REGULAR_EXPRESSION, [])
+
+
+def test_others_have_their_turn_while_ids_are_compared_with_a_slow_pattern(node: OneNode) -> None:
+    name = "ab" * 300
+    begin(node, name)
+    slow = "(a|b)*a(a|b){600}|.*"
+    asked = node.send("ListTransactions", 2, ListTransactionsRequest(transactional_id_pattern=slow))
+    turns = 0
+    while not asked.is_there:
+        node.clock.leap(node.clock.now_ms())
+        turns += 1
+    assert turns > 3
+    assert [row.transactional_id for row in asked.response.transaction_states] == [name]
+    left = node.send("ListTransactions", 2, ListTransactionsRequest(transactional_id_pattern=slow))
+    assert left.later is not None
+    left.later.abandon()
+    node.clock.move(0)
+    assert not left.is_there
+
+
 def test_the_coordinator_is_found_by_the_leader_of_its_partition(node: OneNode) -> None:
     for version in (1, 2, 3):
         found = node.ask("FindCoordinator", version, FindCoordinatorRequest("x", 1))

@@ -82,7 +82,7 @@ SERVED: Final[Mapping[int, Served]] = MappingProxyType(
             _served("EndTxn"),
             _served("WriteTxnMarkers"),
             _served("DescribeTransactions"),
-            _served("ListTransactions", 1),
+            _served("ListTransactions"),
             _served("ListConfigResources"),
             _served("DescribeTopicPartitions"),
         )

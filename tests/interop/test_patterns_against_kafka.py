@@ -1,4 +1,4 @@
-"""Patterns of topics beside RE2/J, which Apache Kafka reads them with: what they match, and which are refused."""
+"""Patterns of names beside RE2/J, which Apache Kafka reads them with: what they match, and which are refused."""
 
 from pathlib import Path
 from random import Random
@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from headrace.coordinator.topic_pattern import PatternError, TopicPattern
+from headrace.coordinator.re2_pattern import Pattern, PatternError
 from tests.support.group_parts import ask_kafka
 from tests.support.kafka_tools import KafkaTools
 
@@ -16,6 +16,10 @@ PATTERNS: Final = 20_000
 NAMES: Final = [
     *("a", "b", "ab", "ba", "aab", "abab", "k", "K", "s", "S", "_", "-", ".", "0", "9", "a.b", "a-b", "A_b", "a9"),
     *("orders", "Orders", "orders-eu", "orders.eu.1", "__consumer_offsets", "x" * 40, "ab" * 12 + "c"),
+    # No topic has such a name; a transactional id may. RE2/J knows Unicode 6.0.
+    *("é", "É", "ß", "ẞ", "µ", "μ", "\u039c", "\u017f", "\u212a", "å", "\u212b", "\u03c3", "ς", "Σ", "i", "I"),
+    *("\u0130", "\u0131", "ǆ", "ǅ", "日本", "かな", "😁", "a😁", "٣", "½", "я", "Ж", "~", "", "\x7f", "\u0301"),
+    *("a\nb", "\n", "a\n", "\na", "a b", "\t", "\u00a0", "\v"),
 ]
 # Each is read in a way of its own somewhere; some are refused.
 STRANGE_PATTERNS: Final = [
@@ -253,20 +257,39 @@ def random_pattern(random: Random) -> str:
 def _random_part(random: Random, depth: int) -> str:
     kind = random.randrange(12 if depth else 6)
     if kind < 3:
-        return random.choice(["a", "b", "ab", "orders", "k", "S", "_", "-", "\\.", ".", "0", "é", "\\x6b", "\\101"])
+        return random.choice(
+            ["a", "b", "ab", "orders", "k", "S", "_", "-", "\\.", ".", "0", "é", "\\x6b", "\\101", "Σ", "\n", "\\s"]
+        )
     if kind == 3:
         return random.choice(
-            ["\\d", "\\W", "\\pL", "\\P{Lu}", "\\p{Latin}", "[a-f]", "[^a]", "[[:alnum:]]", "[^[:upper:]_]", "[\\d.-]"]
+            [
+                "\\d",
+                "\\W",
+                "\\S",
+                "\\pL",
+                "\\P{Lu}",
+                "\\pN",
+                "\\p{Latin}",
+                "\\p{Greek}",
+                "[à-ÿ]",
+                "[^é]",
+                "[[:space:]\\pS]",
+                "[a-f]",
+                "[^a]",
+                "[[:alnum:]]",
+                "[^[:upper:]_]",
+                "[\\d.-]",
+            ]
         )
     if kind == 4:
-        return random.choice(["^", "$", "\\b", "\\B", "\\A", "\\z", "(?i)", "(?s)", ""])
+        return random.choice(["^", "$", "\\b", "\\B", "\\A", "\\z", "(?i)", "(?s)", "(?m)", "(?-m)", ""])
     if kind == 5:
         return f"[{random.choice('ab^')}{random.choice('a-zA-Z0-9_.')}{random.choice(['', 'a-c', 'K-S', '0-9'])}]"
     if kind < 8:
         return _random_part(random, depth - 1) + _random_part(random, depth - 1)
     if kind == 8:
         return f"{_random_part(random, depth - 1)}|{_random_part(random, depth - 1)}"
-    opening = random.choice(["(", "(?:", "(?i:", "(?i-s:", "(?-i:"])
+    opening = random.choice(["(", "(?:", "(?i:", "(?i-s:", "(?-i:", "(?m:", "(?ms:"])
     if kind == 9:
         return f"{opening}{_random_part(random, depth - 1)})"
     repeat = random.choice(["*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{1,}", "{2}?", "{,3}"])
@@ -275,7 +298,7 @@ def _random_part(random: Random, depth: int) -> str:
 
 def our_match(pattern: str, names: list[str]) -> list[str] | None:
     try:
-        compiled = TopicPattern(pattern)
+        compiled = Pattern(pattern)
     except PatternError:
         return None
     return [name for name in names if compiled.matches(name)]

@@ -1,36 +1,41 @@
-"""Does a pattern match the whole name of a topic? In time that grows only with the length of the name.
+"""Does a pattern match a whole name? In time that grows only with the length of the name.
 
 Python's own `re` tries one way after the other, and a pattern such as `(a+)+b` makes it try more ways than a broker has
 time for; RE2, whose patterns these are, follows all ways at once. So does this:
 
     tree      of re2_syntax.py
-    states    one for each character that can come next; repetitions are unfolded
+    states    one for each set of characters that can come next; repetitions are unfolded
     sets      of states in which one can be after the same beginning of a name. They are made when they are first
               needed, and kept: a character of the next name is then one look into a dictionary.
 
-`work` counts the steps, so that whoever matches many names can stop for others in between.
+`follow` counts its steps and stops on the way, so that whoever compares much can let others have their turn.
 """
 
+from collections.abc import Generator
 from typing import Final, NamedTuple
 
-from headrace.coordinator.re2_sets import BIT_OF, WORD
+from headrace.coordinator.re2_sets import WORD, CharacterSet
 from headrace.coordinator.re2_syntax import parse
 from headrace.coordinator.re2_tree import Kind, Node, PatternError, Place
 
-__all__ = ["PatternError", "TopicPattern"]
+__all__ = ["Pattern", "PatternError"]
 
-_MAX_SETS: Final = 1_000  # kept at a time; a pattern with more begins anew
+# Kept at a time; a pattern with more begins anew.
+_MAX_SETS: Final = 1_000
+_MAX_WAYS: Final = 100_000  # from one set to another
+_MAX_CHARACTERS: Final = 10_000
 
 _END: Final = 0  # the number of the state in which the pattern has matched
 _OUTSIDE: Final = 0  # before the first and after the last character
 _OTHER: Final = 1
 _IN_WORD: Final = 2
+_LINE_BREAK: Final = 3
 
 
 class _State(NamedTuple):
-    """Takes one of `symbols` and goes on; or, without any, takes nothing and goes on if `place` allows."""
+    """Takes a character of one set and goes on; or, without one, takes nothing and goes on if `place` allows."""
 
-    symbols: int
+    takes: int  # the bit of the set
     place: Place | None
     following: tuple[int, ...]
 
@@ -47,26 +52,42 @@ class _Set:
         self.accepts: bool | None = None  # not known yet
 
 
-class TopicPattern:
+class Pattern:
     """A pattern of RE2 that is compared with whole names."""
 
-    __slots__ = ("_first", "_program", "_sees_words", "_sets", "_start", "work")
+    __slots__ = ("_bits", "_characters", "_first", "_program", "_sees_places", "_sets", "_start", "_ways", "work")
 
     def __init__(self, pattern: str) -> None:
         """Raises PatternError."""
         builder = _Builder()
         self._first = builder.add(parse(pattern), _END)
         self._program = builder.states
-        self._sees_words = builder.sees_words
-        self.work = 0
+        self._characters = builder.sets
+        self._sees_places = builder.sees_places
+        self._bits: dict[str, int] = {}  # by character: the sets that have it
+        self.work = 0  # steps so far
         self._forget()
 
     def matches(self, name: str) -> bool:
+        following = self.follow(name)
+        while True:
+            try:
+                next(following)
+            except StopIteration as end:
+                return bool(end.value)
+
+    def follow(self, name: str) -> Generator[int, None, bool]:
+        """Whether it matches. On the way, the number of steps, of each that was not known before."""
         current = self._start
         self.work += len(name)
+        yield len(name)
         for character in name:
             following = current.next.get(character)
-            current = following if following is not None else self._step(current, character)
+            if following is None:
+                before = self.work
+                following = self._step(current, character)
+                yield self.work - before
+            current = following
             if not current.states:
                 return False
         if current.accepts is None:
@@ -75,21 +96,33 @@ class TopicPattern:
 
     def _forget(self) -> None:
         self._sets: dict[tuple[frozenset[int], int], _Set] = {}
+        self._ways = 0
         self._start = self._set(frozenset((self._first,)), _OUTSIDE)
 
     def _step(self, current: _Set, character: str) -> _Set:
-        bit = BIT_OF.get(character, 0)
-        kind = _IN_WORD if character in WORD else _OTHER
+        bits = self._bits_of(character)
+        kind = _kind(character)
         states = frozenset(
             self._program[state].following[0]
             for state in self._reachable(current, kind)
-            if self._program[state].symbols & bit
+            if self._program[state].takes & bits
         )
-        if len(self._sets) >= _MAX_SETS:
+        if len(self._sets) >= _MAX_SETS or self._ways >= _MAX_WAYS:
             self._forget()
-        following = self._set(states, kind if self._sees_words else _OTHER)
+        following = self._set(states, kind if self._sees_places else _OTHER)
         current.next[character] = following
+        self._ways += 1
         return following
+
+    def _bits_of(self, character: str) -> int:
+        found = self._bits.get(character)
+        if found is None:
+            if len(self._bits) >= _MAX_CHARACTERS:
+                self._bits.clear()
+            found = sum(bit for of, bit in self._characters.items() if of.has(character))
+            self._bits[character] = found
+            self.work += len(self._characters)
+        return found
 
     def _set(self, states: frozenset[int], before: int) -> _Set:
         found = self._sets.get((states, before))
@@ -103,7 +136,7 @@ class TopicPattern:
         waiting = list(reached)
         while waiting:
             _, place, following = state = self._program[waiting.pop()]
-            if state.symbols or (place is not None and not _holds(place, current.before, after)):
+            if state.takes or (place is not None and not _holds(place, current.before, after)):
                 continue
             for each in following:
                 if each not in reached:
@@ -113,11 +146,21 @@ class TopicPattern:
         return reached
 
 
+def _kind(character: str) -> int:
+    if character in WORD:
+        return _IN_WORD
+    return _LINE_BREAK if character == "\n" else _OTHER
+
+
 def _holds(place: Place, before: int, after: int) -> bool:
     if place is Place.START:
         return before == _OUTSIDE
     if place is Place.END:
         return after == _OUTSIDE
+    if place is Place.LINE_START:
+        return before in (_OUTSIDE, _LINE_BREAK)
+    if place is Place.LINE_END:
+        return after in (_OUTSIDE, _LINE_BREAK)
     is_boundary = (before == _IN_WORD) != (after == _IN_WORD)
     return is_boundary == (place is Place.WORD_BOUNDARY)
 
@@ -125,19 +168,20 @@ def _holds(place: Place, before: int, after: int) -> bool:
 class _Builder:
     """From a tree to states. Each part is built in front of what follows it, so the end of the pattern comes first."""
 
-    __slots__ = ("sees_words", "states")
+    __slots__ = ("sees_places", "sets", "states")
 
     def __init__(self) -> None:
         self.states = [_State(0, None, ())]
-        self.sees_words = False
+        self.sets: dict[CharacterSet, int] = {}  # each with a bit of its own
+        self.sees_places = False  # other than the start and the end
 
     def add(self, node: Node, following: int) -> int:
         """The state in which `node` begins, if it is followed by the state `following`."""
-        if node.kind is Kind.CHARACTERS:
-            # A set that no name can match leads nowhere.
-            return self._state(_State(node.symbols, None, (following,) if node.symbols else ()))
+        if node.characters is not None:
+            bit = self.sets.setdefault(node.characters, 1 << len(self.sets))
+            return self._state(_State(bit, None, (following,)))
         if node.kind is Kind.ASSERTION:
-            self.sees_words |= node.place in (Place.WORD_BOUNDARY, Place.NO_WORD_BOUNDARY)
+            self.sees_places |= node.place not in (Place.START, Place.END)
             return self._state(_State(0, node.place, (following,)))
         if node.kind is Kind.SEQUENCE:
             for part in reversed(node.parts):
