@@ -1,13 +1,16 @@
 """Apache Kafka's TransactionsCommand and log dump say the same of transactions in Headrace as in Apache Kafka."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer, TopicPartition
 
-from tests.support.clients_confluent import SECONDS
+import headrace
+from tests.support.clients_confluent import SECONDS, assigned, sender
 from tests.support.clients_java import BOOTSTRAP, Both
+from tests.support.hanging import write_hanging
 from tests.support.kafka_tools import complaints
 
 pytestmark = pytest.mark.kafka
@@ -18,6 +21,7 @@ SCRUB = {
     r"[ \t]+": " ",
     r"(?m)^(\d+ \S+) \d+(?= \d+ (Ongoing|Complete))": r"\1 ID",
     r"(?m)^\d+(?= \d+ -?\d+ -?\d+ \d{13})": "ID",
+    r"(?m)^(topic\S+ \d+) \d+(?= \d+ -?\d+ \d+ \d{13})": r"\1 ID",
     r"(?<= )\d{13} \d+(?= topic)": "SINCE FOR",
     r"(?<= )\d{13}(?= )": "TIME",
 }
@@ -71,6 +75,44 @@ def test_transactions_are_listed_described_and_aborted(both: Both, made: str) ->
         ((_, _, _, state),) = row_of(both, address, made)
         assert state == "CompleteAbort"
     said(both, "describe", "--transactional-id", f"{made}-not", code=1)
+
+
+def read_committed(address: str, topic: str) -> list[bytes | None]:
+    """What is in the first partition now, for those who read what is committed."""
+    place = TopicPartition(topic, 0, 0)
+    found: list[bytes | None] = []
+    with assigned(address, place, isolation_level="read_committed", enable_partition_eof=True) as consumer:
+        while (message := consumer.poll(SECONDS)) is not None and message.error() is None:
+            found.append(message.value())
+    assert message is not None
+    assert message.error().code() == KafkaError._PARTITION_EOF
+    return found
+
+
+def test_a_transaction_that_hangs_is_found_and_aborted(both: Both, made: str) -> None:
+    """An old client's producer wrote an hour ago, was never added to a transaction, and is gone."""
+    addresses = (both.ours.bootstrap, both.kafka.address)
+    an_hour_ago_ms = time.time_ns() // 1_000_000 - 3_600_000
+    for address in addresses:
+        producer = Producer({"bootstrap.servers": address, "transactional.id": made, "log_level": 0})
+        producer.init_transactions(SECONDS)
+        with headrace.Admin(address) as admin:
+            known = admin.describe_transactions([made])[made]
+        write_hanging(address, made, producer_id=known.producer_id, transactional_id=made, timestamp_ms=an_hour_ago_ms)
+        plain = sender(address)
+        plain.send(made, b"after it", partition=0)
+        plain.flush()
+        assert read_committed(address, made) == []
+    hanging = ("find-hanging", "--topic", made, "--partition", "0")
+    header, row = said(both, *hanging)
+    assert header.split()[:3] == ["Topic", "Partition", "ProducerId"]
+    assert row.split()[:2] == [made, "0"]
+    assert said(both, "find-hanging", "--broker-id", "1")[1:] == [row]
+    assert said(both, *hanging, "--max-transaction-timeout", "120")[1:] == []
+    assert said(both, "abort", "--topic", made, "--partition", "0", "--start-offset", "0") == []
+    assert said(both, *hanging)[1:] == []
+    for address in addresses:
+        assert read_committed(address, made) == [b"after it"]
 
 
 def test_dump_log_segments_decodes_what_transactions_wrote(both: Both, made: str) -> None:

@@ -1,6 +1,5 @@
 """`headrace transaction` against both brokers."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,20 +7,14 @@ from dataclasses import replace
 import confluent_kafka
 import pytest
 
-import headrace as package
 from headrace.cli.transaction_hanging import Writer, without_coordinator
-from headrace.client.admin_changes import ConfigResource
 from headrace.client.admin_partitions import ProducerState
 from headrace.client.admin_transactions import TransactionDescription
 from headrace.client.topic_partition import TopicPartition
-from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.protocol.records import NewRecord, build_batch
 from tests.support.both_brokers import eventually, unique
 from tests.support.command_line import done, headrace
-from tests.support.wire_client import WireClient
+from tests.support.hanging import write_hanging
 
-VERIFICATION = "transaction.partition.verification.enable"
 FIRST_STRANGER = 1_000_000  # a producer id that no coordinator has given out
 
 
@@ -49,32 +42,6 @@ def open_transaction(bootstrap: str, topic: str) -> Iterator[tuple[str, confluen
     producer.produce(topic, b"value", partition=0)
     producer.flush()
     yield name, producer
-
-
-def write_hanging(bootstrap: str, topic: str, *, producer_id: int) -> None:
-    """A record in a transaction that no coordinator knows: such came from clients when nothing was verified."""
-    host, _, port = bootstrap.rpartition(":")
-    everywhere = ConfigResource("broker", "")
-    now_ms = time.time_ns() // 1_000_000
-    batch = build_batch(
-        [NewRecord(now_ms, None, b"late")],
-        producer_id=producer_id,
-        producer_epoch=0,
-        base_sequence=0,
-        transactional=True,
-    )
-    rows = [TopicProduceData(topic, partition_data=[PartitionProduceData(0, batch)])]
-    with package.Admin(bootstrap) as admin, WireClient((host, int(port))) as client:
-
-        def is_written() -> bool:
-            response = client.ask("Produce", 11, ProduceRequest("nobody", -1, 30_000, rows))
-            return bool(response.responses[0].partition_responses[0].error_code == ErrorCode.NONE)
-
-        admin.alter_configs({everywhere: {VERIFICATION: "false"}})
-        try:
-            eventually(is_written)
-        finally:
-            admin.alter_configs({everywhere: {VERIFICATION: None}})
 
 
 def states(bootstrap: str, *arguments: str) -> dict[str, str]:
