@@ -1,0 +1,198 @@
+"""An app: a name, where its topics are, and the streams and tables that it is made of."""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from headrace.streams.columns import Column
+from headrace.streams.durations import Duration, duration_ms
+from headrace.streams.errors import PlanError
+from headrace.streams.expressions import ColumnRef, Expression
+from headrace.streams.handle import Handle
+from headrace.streams.naming import Names, checked_name, checked_topic
+from headrace.streams.plan import PROCESSING_TIME, RECORD_TIME, Plan, Sink, Source
+from headrace.streams.schema import Schema, type_of
+from headrace.streams.serdes import Serde, StringSerde, reading, writing
+from headrace.streams.shapes import Kind, check_expression, check_names, source_shape
+from headrace.streams.stream import Stream
+from headrace.streams.table import GlobalTable, Table
+
+# Rows of several partitions never come in the order of their time; a default of nothing would lose them silently.
+DEFAULT_GRACE: Final = "10s"
+# Below this an idle query costs more than it is faster (reference: 13 % of a core without any, 1.4 % with this).
+DEFAULT_TRIGGER: Final = "200ms"
+GUARANTEES: Final = ("exactly_once", "at_least_once")
+
+record_time: Final = RECORD_TIME
+processing_time: Final = PROCESSING_TIME
+
+
+class App:
+    """A pipeline. Its name is the prefix of its groups, its transactions and its own topics, and names its state.
+
+    guarantee     "exactly_once" from topic to topic, or "at_least_once"
+    dead_letters  the topic for records that cannot be decoded; without one, such a record stops the pipeline
+    state         the directory of its progress and state; by default one of its name in the user's state directory
+    grace         how late a row may be, unless its source says otherwise
+    trigger       the least time from one micro-batch to the next
+    master        where Spark runs: this machine with all its cores, or a cluster such as "spark://host:7077"
+    partitions    over how many partitions state is spread; decided by the first run if not said
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        *,
+        guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
+        dead_letters: str | None = None,
+        state: str | os.PathLike[str] | None = None,
+        grace: Duration = DEFAULT_GRACE,
+        trigger: Duration = DEFAULT_TRIGGER,
+        master: str = "local[*]",
+        partitions: int | None = None,
+    ) -> None:
+        if guarantee not in GUARANTEES:
+            raise PlanError(f"guarantee is {guarantee!r}: it must be one of {', '.join(GUARANTEES)}")
+        if partitions is not None and partitions < 1:
+            raise PlanError(f"partitions is {partitions}: it must be above 0")
+        self.name: Final = checked_name(name, what="the name of the app")
+        self.bootstrap: Final = bootstrap
+        self.guarantee: Final = guarantee
+        self.dead_letters: Final = (
+            None if dead_letters is None else checked_topic(dead_letters, what="the topic of dead letters")
+        )
+        self.state: Final = os.fspath(state) if state is not None else default_state(self.name)
+        self.grace_ms: Final = duration_ms(grace, what="grace")
+        self.trigger_ms: Final = duration_ms(trigger, what="trigger")
+        self.master: Final = master
+        self.partitions: Final = partitions
+        self.names: Final = Names()
+        self._sinks: tuple[Sink, ...] = ()
+
+    def stream(
+        self,
+        topics: str | Sequence[str] | re.Pattern[str],
+        *,
+        value: Serde,
+        key: Serde | str | None = None,
+        time: str | Column = record_time,
+        grace: Duration | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        name: str | None = None,
+    ) -> Stream:
+        """The records of a topic, of several, or of all whose names match a compiled pattern.
+
+        `key` is a serde, or the name of a column for keys that are text. `time` is a column or expression, or
+        `record_time`, the record's own, which the topic's settings make that of creation or of arrival; or
+        `processing_time`. `start` is where the very first run begins.
+        """
+        return Stream(self, self._source(Kind.STREAM, topics, key, value, time, grace, start, name))
+
+    def table(
+        self, topic: str, *, key: Serde | str, value: Serde, grace: Duration | None = None, name: str | None = None
+    ) -> Table:
+        """The latest value of each key of a topic, which should be compacted; a tombstone deletes its key."""
+        return Table(self, self._source(Kind.TABLE, topic, key, value, record_time, grace, "earliest", name))
+
+    def global_table(self, topic: str, *, key: Serde | str, value: Serde, name: str | None = None) -> GlobalTable:
+        """A table small enough for every task to have it whole."""
+        return GlobalTable(
+            self, self._source(Kind.GLOBAL_TABLE, topic, key, value, record_time, None, "earliest", name)
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """What has been written so far: everything that ends in a topic."""
+        return Plan(self.name, self._sinks, self.partitions)
+
+    def explain(self, style: Literal["text", "mermaid"] = "text") -> str:
+        """The plan and the queries that it is run as, as text or as a Mermaid picture; Spark is not started."""
+        from headrace.streams.explain import explain_mermaid, explain_text
+
+        if style not in ("text", "mermaid"):
+            raise PlanError(f'explain takes "text" or "mermaid", and was given {style!r}')
+        return explain_text(self.plan) if style == "text" else explain_mermaid(self.plan)
+
+    def add_sink(
+        self, handle: Handle, topic: str | Column, *, key: Serde | str | None, value: Serde | None, name: str | None
+    ) -> None:
+        """What `to` of a stream or table does."""
+        shape, where = handle.node.shape, "to"
+        target: str | Expression
+        if isinstance(topic, Column):
+            check_expression(topic.expression, shape, where=where)
+            target = topic.expression
+        else:
+            target = checked_topic(topic, what="the topic of to()")
+        if isinstance(key, str):
+            key = StringSerde(key)
+        for serde, part in ((key, "key"), (value, "value")):
+            if serde is not None:
+                check_names(writing(serde, where=f"{part} of to()") or (), shape, where=f"{part} of to()")
+        sink = Sink(
+            name=self.names.take(Sink.kind, name),
+            inputs=(handle.node,),
+            shape=shape,
+            topic=target,
+            key=key,
+            value=value,
+        )
+        self._sinks += (sink,)
+
+    def _source(
+        self,
+        kind: Kind,
+        topics: str | Sequence[str] | re.Pattern[str],
+        key: Serde | str | None,
+        value: Serde,
+        time: str | Column,
+        grace: Duration | None,
+        start: Literal["earliest", "latest"],
+        name: str | None,
+    ) -> Source:
+        where = {Kind.STREAM: "stream", Kind.TABLE: "table", Kind.GLOBAL_TABLE: "global_table"}[kind]
+        if start not in ("earliest", "latest"):
+            raise PlanError(f'{where}: start is {start!r}: it must be "earliest" or "latest"')
+        values = reading(value, where=f"value of {where}()")
+        key_serde = _text_key(key, values) if isinstance(key, str) else key
+        keys = () if key_serde is None else reading(key_serde, where=f"key of {where}()")
+        grace_ms = self.grace_ms if grace is None else duration_ms(grace, what="grace")
+        shape = source_shape(kind, keys, values, grace_ms=grace_ms, where=where)
+        pattern = topics.pattern if isinstance(topics, re.Pattern) else None
+        expression: Expression | str = time.expression if isinstance(time, Column) else time
+        if isinstance(expression, str) and expression not in (RECORD_TIME, PROCESSING_TIME):
+            expression = ColumnRef(expression)
+        if isinstance(expression, Expression):
+            check_expression(expression, shape, where=f"time of {where}()")
+        return Source(
+            name=self.names.take(Source.kind, name),
+            shape=shape,
+            topics=() if isinstance(topics, re.Pattern) else _topics(topics, where=where),
+            pattern=pattern,
+            key=key_serde,
+            value=value,
+            time=expression,
+            start=start,
+        )
+
+
+def default_state(name: str) -> str:
+    """Where the state of an app is unless it says so: the user's state directory, as the XDG rules have it."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(home, "headrace", "streams", name)
+
+
+def _text_key(column: str, values: Schema) -> StringSerde:
+    """`key="id"`: text, of the type that the value says this column has."""
+    return StringSerde(column, type_of(values, column) or "string")
+
+
+def _topics(given: str | Sequence[str], *, where: str) -> tuple[str, ...]:
+    listed = (given,) if isinstance(given, str) else tuple(given)
+    if not listed:
+        raise PlanError(f"{where} needs a topic")
+    if len(set(listed)) < len(listed):
+        raise PlanError(f"{where}: a topic is named twice: {', '.join(listed)}")
+    return tuple(checked_topic(topic, what=f"the topic of {where}()") for topic in listed)
