@@ -66,6 +66,7 @@ __all__ = [
 if TYPE_CHECKING:
     from headrace import aio as aio
     from headrace import arrow as arrow
+    from headrace import streams as streams
     from headrace import testing as testing
     from headrace.client.admin import Admin
     from headrace.client.admin_access import Acl, AclFilter
@@ -175,7 +176,7 @@ _LAZY: Final = {
 
 
 def __getattr__(name: str) -> object:
-    if name in ("aio", "arrow", "testing"):
+    if name in ("aio", "arrow", "streams", "testing"):
         return import_module(f"headrace.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")

@@ -1,0 +1,240 @@
+"""Cutting a plan into queries of Spark, where output modes demand it.
+
+Theory. A streaming query of Spark has one output mode and one result. In `append` a row leaves when it can no longer
+change: final windows, outer joins, native sessions. In `update` it leaves whenever it changes: running aggregates. Few
+operators can do both, and a native one that is followed by another stateful operator must append. So a plan is cut
+
+1. after a stateful operator that another stateful one and somebody else read: a query has one result;
+2. after stateful operators whose results are merged without another stateful operator;
+3. between two stateful operators which share no output mode.
+
+At a cut the operator's rows go to a topic of the app's own, `<app>.<operator>`, and the next query reads them from
+there. Sinks that hang on the same stateful operator belong to one query, and write in one transaction; so do all
+stateless ones that share a source, which is then read once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+from headrace.streams.naming import internal_topic
+from headrace.streams.plan import (
+    Aggregate,
+    Deduplicate,
+    Grouping,
+    Node,
+    Plan,
+    Sink,
+    Source,
+    StreamJoin,
+    ancestors,
+)
+from headrace.streams.serdes import JsonSerde
+from headrace.streams.shapes import Kind
+from headrace.streams.windows import Hopping, Session, Tumbling
+
+Mode = Literal["append", "update"]
+_EITHER: Final[frozenset[Mode]] = frozenset({"append", "update"})
+_APPEND: Final[frozenset[Mode]] = frozenset({"append"})
+_UPDATE: Final[frozenset[Mode]] = frozenset({"update"})
+
+
+class Traits(NamedTuple):
+    """In which modes a stateful operator runs. `native`: Spark's own, which must append if another one follows."""
+
+    modes: frozenset[Mode]
+    native: bool
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query of Spark: the part of a plan that ends in `sinks` and begins at topics. `name` names its checkpoint."""
+
+    name: str
+    mode: Mode
+    sinks: tuple[Sink, ...]
+
+    def nodes(self) -> tuple[Node, ...]:
+        return Plan("", self.sinks).nodes()
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(node for node in self.nodes() if isinstance(node, Source))
+
+    @property
+    def stateful(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes() if node.stateful)
+
+
+def traits(node: Node) -> Traits:
+    """What Spark can do with a stateful operator."""
+    assert node.stateful, node
+    match node:
+        case Aggregate(window=None):
+            return Traits(_UPDATE, native=True)
+        case Aggregate(window=Tumbling() | Hopping()):
+            return Traits(_APPEND if node.emit == "final" else _UPDATE, native=True)
+        case Aggregate(window=Session(), emit="final"):
+            return Traits(_APPEND, native=True)
+        case Grouping():  # sliding windows, sessions with changes, functions of the user's: state of our own
+            return Traits(_EITHER, native=False)
+        case StreamJoin(how="inner") | Deduplicate():
+            return Traits(_EITHER, native=True)
+        case StreamJoin():
+            return Traits(_APPEND, native=True)
+    return Traits(_EITHER, native=False)
+
+
+def cut(plan: Plan) -> tuple[Query, ...]:
+    """The queries of a plan, each after those whose topics it reads."""
+    frontiers = {node.name: _frontier(node) for node in plan.nodes()}
+    cuts = _structural_cuts(plan, frontiers)
+    modes = _modes(plan, frontiers, cuts)
+    parts: dict[str, list[Sink]] = {}  # by the name of the stateful operator that the query ends in
+    stateless: list[Sink] = []
+    for node in plan.nodes():
+        if node.name in cuts:
+            parts.setdefault(node.name, []).append(_internal_sink(plan, _before(plan, node, cuts)))
+        elif isinstance(node, Sink):
+            ends = frontiers[node.name]
+            if len(ends) == 1:
+                parts.setdefault(ends[0], []).append(_keeping(plan, node, cuts, ends[0]))
+            else:
+                stateless.append(_sink(_after(plan, node, cuts)))
+    made = [Query(name, _chosen(modes[name]), tuple(sinks)) for name, sinks in parts.items()]
+    made.extend(_stateless_queries(stateless))
+    return tuple(_in_order(made))
+
+
+def _frontier(node: Node) -> tuple[str, ...]:
+    """The nearest stateful operators above, in the order in which they are met."""
+    found: dict[str, None] = {}
+    for below in node.inputs:
+        found.update(dict.fromkeys((below.name,) if below.stateful else _frontier(below)))
+    return tuple(found)
+
+
+def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Rules 1 and 2."""
+    cuts: set[str] = set()
+    readers: dict[str, list[Node]] = {}
+    for node in plan.nodes():
+        if node.stateful or isinstance(node, Sink):
+            ends = frontiers[node.name]
+            for end in ends:
+                readers.setdefault(end, []).append(node)
+            if isinstance(node, Sink) and len(ends) > 1:
+                cuts.update(ends)
+    for name, who in readers.items():
+        if len(who) > 1 and any(reader.stateful for reader in who):
+            cuts.add(name)
+    return cuts
+
+
+def _modes(plan: Plan, frontiers: Mapping[str, tuple[str, ...]], cuts: set[str]) -> Mapping[str, frozenset[Mode]]:
+    """Rule 3: the modes that are left to the query of each stateful operator; `cuts` grows where none would be."""
+    left: dict[str, frozenset[Mode]] = {}
+    native: dict[str, bool] = {}  # whether the operator or one that it follows in its query is Spark's own
+    for node in plan.nodes():
+        if not node.stateful:
+            continue
+        own = traits(node)
+        modes, any_native = own.modes, own.native
+        for above in frontiers[node.name]:
+            if above in cuts:
+                continue
+            shared = modes & left[above] & (_APPEND if native[above] else _EITHER)
+            if shared:
+                modes, any_native = shared, any_native or native[above]
+            else:
+                cuts.add(above)
+        left[node.name], native[node.name] = modes, any_native
+    return left
+
+
+def _after(plan: Plan, node: Node, cuts: set[str]) -> Node:
+    """The node with every operator at a cut replaced by a read of its topic."""
+    if node.name in cuts:
+        return _internal_source(plan, node)
+    return _before(plan, node, cuts)
+
+
+def _before(plan: Plan, node: Node, cuts: set[str]) -> Node:
+    """The node itself, over inputs that are read from cuts."""
+    inputs = tuple(_after(plan, below, cuts) for below in node.inputs)
+    return node if inputs == node.inputs else replace(node, inputs=inputs)
+
+
+def _keeping(plan: Plan, sink: Sink, cuts: set[str], end: str) -> Sink:
+    """A sink in the query of its stateful operator, which may be cut off from others, but not from its own sinks."""
+    if end not in cuts:
+        return _sink(_before(plan, sink, cuts))
+
+    def kept(node: Node) -> Node:
+        if node.name == end:
+            return _before(plan, node, cuts)
+        inputs = tuple(kept(below) for below in node.inputs)
+        return node if inputs == node.inputs else replace(node, inputs=inputs)
+
+    return _sink(kept(sink))
+
+
+def _internal_source(plan: Plan, node: Node) -> Source:
+    topic = internal_topic(plan.app, node.name)
+    serde = JsonSerde(None)
+    shape = replace(node.shape, of_records=False)
+    return Source(name=topic, shape=shape, topics=(topic,), key=serde, value=serde, internal=True)
+
+
+def _internal_sink(plan: Plan, node: Node) -> Sink:
+    topic = internal_topic(plan.app, node.name)
+    serde = JsonSerde(None)
+    name = f"{node.name}.out"
+    return Sink(name=name, inputs=(node,), shape=node.shape, topic=topic, key=serde, value=serde, internal=True)
+
+
+def _stateless_queries(sinks: list[Sink]) -> Iterator[Query]:
+    """Sinks that share a source, directly or by way of others, are one query."""
+    groups: list[tuple[set[str], list[Sink]]] = []
+    for sink in sinks:
+        topics, members = _streams_read(sink), [sink]
+        apart = []
+        for others, theirs in groups:
+            if others & topics:
+                topics, members = others | topics, theirs + members
+            else:
+                apart.append((others, theirs))
+        groups = [*apart, (topics, members)]
+    ordered = [tuple(sink for sink in sinks if sink in members) for _, members in groups]
+    for order in sorted(ordered, key=lambda members: sinks.index(members[0])):
+        first = next(node for node in ancestors(order[0]) if isinstance(node, Source))
+        yield Query(first.name, "append", order)
+
+
+def _streams_read(sink: Sink) -> set[str]:
+    return {
+        node.name for node in ancestors(sink) if isinstance(node, Source) and node.shape.kind is not Kind.GLOBAL_TABLE
+    }
+
+
+def _in_order(queries: list[Query]) -> Iterator[Query]:
+    """Writers of an internal topic before its readers; otherwise by the order in which the plan names their sinks."""
+    waiting = list(queries)
+    while waiting:
+        unwritten = {sink.topic for query in waiting for sink in query.sinks if sink.internal}
+        ready = next(
+            query
+            for query in waiting
+            if not any(source.internal and source.topics[0] in unwritten for source in query.sources)
+        )
+        waiting.remove(ready)
+        yield ready
+
+
+def _chosen(modes: frozenset[Mode]) -> Mode:
+    return "append" if "append" in modes else "update"
+
+
+def _sink(node: Node) -> Sink:
+    assert isinstance(node, Sink), node
+    return node

@@ -1,0 +1,108 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headrace.streams import App, Json, Verdict, avg, col, compatible, count, sum_, tumbling
+from headrace.streams.compatibility import verdict
+from tests.unit.streams.pipelines import PIPELINES, new_app
+
+
+def app_of(write: Callable[[App, Any], object], schema: str = "id long, user string, amount double") -> App:
+    app = new_app()
+    write(app, app.stream("orders", value=Json(schema)))
+    return app
+
+
+def windows(orders: Any, size: str = "1m", by: str = "user", name: str = "per-user", **aggregations: Any) -> Any:
+    return orders.group_by(by).windowed(tumbling(size)).agg(name=name, **(aggregations or {"n": count()}))
+
+
+def original(app: App, orders: Any) -> None:
+    windows(orders).to("counts")
+
+
+def between(change: Callable[[App, Any], object], **options: Any) -> list[Any]:
+    return compatible(app_of(original).plan, app_of(change, **options).plan)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: pipeline.__name__)
+def test_a_plan_is_compatible_with_itself(pipeline: Callable[[], App]) -> None:
+    assert compatible(pipeline().plan, pipeline().plan) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda app, orders: windows(orders.filter(col.amount > 0)).to("counts"),
+        lambda app, orders: windows(orders).filter(col.n > 1).to("elsewhere"),
+        lambda app, orders: windows(orders.select("user", "id")).to("counts"),
+    ],
+)
+def test_stateless_operators_and_sinks_change_freely(change: Callable[[App, Any], object]) -> None:
+    assert between(change) == []
+
+
+def test_a_source_may_get_more_columns() -> None:
+    assert between(original, schema="id long, user string, amount double, more string") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda app, orders: windows(orders, size="2m").to("counts"), "window was tumbling 1m and is tumbling 2m"),
+        (lambda app, orders: windows(orders, by="id").to("counts"), "keys was ((user, user)) and is ((id, id))"),
+        (lambda app, orders: windows(orders, n=sum_(col.id)).to("counts"), "aggregations was ((n, count(*)))"),
+        (lambda app, orders: windows(orders).emit("final").to("counts"), "it was run by update, now by append"),
+        (lambda app, orders: windows(orders, name="renamed").to("counts"), "while one of its kind is gone"),
+        (lambda app, orders: windows(orders.deduplicate("id", within="1m")).to("counts"), "new in query 'per-user'"),
+        (lambda app, orders: windows(app.stream("b", value=Json("user string"), name="b")).to("counts"), "'per-user'"),
+        (
+            lambda app, orders: orders.select_key("user").process(print, "user string", name="per-user").to("x"),
+            "Process",
+        ),
+    ],
+)
+def test_what_changes_the_state_needs_a_rebuild_and_says_why(change: Callable[[App, Any], object], what: str) -> None:
+    differences = between(change)
+    assert verdict(differences) is Verdict.REBUILD
+    assert any(what in difference.what for difference in differences), differences
+
+
+def test_a_key_of_another_type_needs_a_rebuild() -> None:
+    (difference,) = between(original, schema="id long, user long, amount double")
+    assert difference.verdict is Verdict.REBUILD
+    assert difference.what == "column 'user' was string and is bigint"
+    assert "Reset the app" in str(difference)
+
+
+def test_queries_may_be_added_and_removed() -> None:
+    def more(app: App, orders: Any) -> None:
+        original(app, orders)
+        orders.deduplicate("id", within="1h", name="once").to("once")
+
+    added = between(more)
+    assert [(difference.node, difference.verdict) for difference in added] == [("once", Verdict.COMPATIBLE)]
+    removed = compatible(app_of(more).plan, app_of(original).plan)
+    assert [(difference.node, difference.verdict) for difference in removed] == [("once", Verdict.COMPATIBLE)]
+
+
+def test_other_partitions_need_a_repartition_and_unsaid_ones_do_not() -> None:
+    def plan(partitions: int | None) -> Any:
+        app = App("sales", "x", partitions=partitions)
+        app.stream("orders", value=Json("user string")).group_by("user").agg(n=count()).to("n")
+        return app.plan
+
+    assert verdict(compatible(plan(2), plan(4))) is Verdict.REPARTITION
+    assert compatible(plan(2), plan(None)) == []
+
+
+def test_the_state_of_another_app_is_refused() -> None:
+    def plan(name: str) -> Any:
+        app = App(name, "x")
+        app.stream("orders", value=Json("user string, n long")).group_by("user").agg(n=avg(col.n)).to("n")
+        return app.plan
+
+    (difference,) = compatible(plan("a"), plan("b"))
+    assert "'a'" in difference.what
+    assert verdict([difference]) is Verdict.REBUILD

@@ -1,0 +1,143 @@
+"""How plans are cut. The golden texts show whole examples; here is one rule at a time."""
+
+from typing import Any
+
+import pytest
+
+from headrace.streams import App, Json, avg, col, count, hopping, session, sliding, tumbling
+from headrace.streams.plan import Sink
+from headrace.streams.queries import Query, cut, traits
+from headrace.streams.rewrites import rewrite
+from tests.unit.streams.pipelines import PIPELINES, new_app, orders_of, users_of
+
+
+def queries_of(app: App) -> list[tuple[str, str, list[str], list[str]]]:
+    """Name, mode, topics in, topics out."""
+    return [
+        (
+            query.name,
+            query.mode,
+            [topic for source in query.sources for topic in source.topics],
+            [str(sink.topic) for sink in query.sinks],
+        )
+        for query in cut(rewrite(app.plan))
+    ]
+
+
+def test_stateless_sinks_that_share_a_source_are_one_query_and_others_are_not() -> None:
+    app = new_app()
+    orders, other = orders_of(app), app.stream("other", value=Json("id long"))
+    orders.select("id").to("a")
+    other.to("b")
+    orders.to("c")
+    assert queries_of(app) == [
+        ("source-1", "append", ["orders"], ["a", "c"]),
+        ("source-2", "append", ["other"], ["b"]),
+    ]
+
+
+def test_a_merge_joins_the_queries_of_its_sources() -> None:
+    app = new_app()
+    orders, other = orders_of(app).select("id"), app.stream("other", value=Json("id long"))
+    orders.to("a")
+    other.to("b")
+    orders.merge(other).to("c")
+    assert queries_of(app) == [("source-1", "append", ["orders", "other"], ["a", "b", "c"])]
+
+
+def test_a_global_table_does_not_join_queries() -> None:
+    app = new_app()
+    rates = app.global_table("rates", key="country", value=Json("country string, rate double"))
+    orders_of(app).join(rates, on="country").to("a")
+    app.stream("other", value=Json("country string")).join(rates, on="country").to("b")
+    assert [query[3] for query in queries_of(app)] == [["a"], ["b"]]
+
+
+def test_all_sinks_of_one_aggregate_are_one_query() -> None:
+    app = new_app()
+    counts = orders_of(app).group_by("user").count(name="counts")
+    counts.to("counts")
+    counts.filter(col.count > 10).to("busy")
+    assert queries_of(app) == [("counts", "update", ["orders"], ["counts", "busy"])]
+
+
+def test_a_running_aggregate_feeding_an_append_only_join_is_cut() -> None:
+    app = new_app()
+    running = orders_of(app).group_by("user").count(name="running").to_stream()
+    other = app.stream("other", key="user", value=Json("user string, n long"))
+    running.outer_join(other, within="1m", name="joined").to("joined")
+    assert queries_of(app) == [
+        ("running", "update", ["orders"], ["sales.running"]),
+        ("joined", "append", ["sales.running", "other"], ["joined"]),
+    ]
+
+
+def test_final_windows_feeding_an_append_only_join_are_not_cut() -> None:
+    app = new_app()
+    final = orders_of(app).group_by("user").windowed(tumbling("1m")).count(name="final").emit("final").to_stream()
+    other = app.stream("other", value=Json("user string, n long"))
+    final.outer_join(other, on="user", within="1m", name="joined").to("joined")
+    assert queries_of(app) == [("joined", "append", ["orders", "other"], ["joined"])]
+
+
+def test_an_inner_join_may_be_followed_by_final_windows_and_not_by_running_ones() -> None:
+    for emit, expected in (("final", 1), ("changes", 2)):
+        app = new_app()
+        payments = app.stream("payments", value=Json("id long, paid double"))
+        joined = orders_of(app).join(payments, on="id", within="1m", name="joined")
+        joined.group_by("user").windowed(tumbling("1m")).agg(n=count(), name="n").emit(emit).to("n")
+        assert len(cut(app.plan)) == expected, emit
+
+
+def test_state_of_our_own_may_be_followed_by_a_running_aggregate() -> None:
+    app = new_app()
+    enriched = orders_of(app).join(users_of(app), on="user", name="lookup")
+    enriched.group_by("tier").count(name="tiers").to("tiers")
+    assert queries_of(app) == [("tiers", "update", ["orders", "users"], ["tiers"])]
+
+
+def test_a_query_comes_after_those_whose_topics_it_reads() -> None:
+    app = new_app()
+    first = orders_of(app).group_by("user").count(name="first")
+    second = first.to_stream().group_by("count").count("users", name="second")
+    second.to_stream().group_by("users").count("counts", name="third").to("third")
+    names = [query.name for query in cut(app.plan)]
+    assert names == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    ("window", "emit", "modes"),
+    [
+        (tumbling("1m"), "changes", {"update"}),
+        (tumbling("1m"), "final", {"append"}),
+        (hopping("1m", "1s"), "final", {"append"}),
+        (session("1m"), "final", {"append"}),
+        (session("1m"), "changes", {"append", "update"}),
+        (sliding("1m"), "changes", {"append", "update"}),
+    ],
+)
+def test_the_modes_of_windows(window: Any, emit: Any, modes: set[str]) -> None:
+    table = orders_of(new_app()).group_by("user").windowed(window).agg(mean=avg(col.amount)).emit(emit)
+    assert traits(table.node).modes == modes
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: pipeline.__name__)
+def test_cutting_loses_no_sink_and_every_internal_topic_is_written_before_it_is_read(pipeline: Any) -> None:
+    app = pipeline()
+    queries = cut(rewrite(app.plan))
+    written = [sink for query in queries for sink in query.sinks]
+    assert sorted(sink.name for sink in written if not sink.internal) == sorted(sink.name for sink in app.plan.sinks)
+    assert len({query.name for query in queries}) == len(queries)
+    known: set[object] = set()
+    for query in queries:
+        assert all(source.topics[0] in known for source in query.sources if source.internal), query.name
+        known |= {sink.topic for sink in query.sinks if sink.internal}
+        assert _one_result(query)
+
+
+def _one_result(query: Query) -> bool:
+    """A query ends in at most one stateful operator, from which all its sinks hang without another."""
+    followed = {
+        below.name for node in query.nodes() if node.stateful or isinstance(node, Sink) for below in node.inputs
+    }
+    return len([node for node in query.stateful if node.name not in followed]) <= 1
