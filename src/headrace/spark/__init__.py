@@ -11,8 +11,9 @@ session that was made otherwise learns the format by `headrace.spark.register(sp
 Headrace; needs `pip install headrace[spark]`.
 """
 
+from headrace.spark.archive import make_archive
 from headrace.spark.datasource import register
 from headrace.spark.driver_sink import batch_writer, write_batch
 from headrace.spark.session import session
 
-__all__ = ["batch_writer", "register", "session", "write_batch"]
+__all__ = ["batch_writer", "make_archive", "register", "session", "write_batch"]
