@@ -53,7 +53,8 @@ def headrace_bootstrap() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def kafka_bootstrap(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An Apache Kafka broker. For tests that are marked `kafka`."""
-    with ApacheKafka(tmp_path_factory.mktemp("kafka"), kafka_tools) as kafka:
+    often = {"group.consumer.min.heartbeat.interval.ms": "100", "group.consumer.heartbeat.interval.ms": "100"}
+    with ApacheKafka(tmp_path_factory.mktemp("kafka"), kafka_tools, settings=often) as kafka:
         yield kafka.address
 
 
