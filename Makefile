@@ -32,9 +32,9 @@ check: $(READY)  ## format, lint, types, import rules, generated code, unit test
 	$(BIN)/pytest tests -m "not slow and not kafka and not spark" --quiet --numprocesses auto
 
 test: check      ## everything: check, then the slow tests, Spark, and Apache Kafka as the judge
-	$(BIN)/pytest tests -m "slow and not kafka and not spark" --quiet --numprocesses auto
+	$(BIN)/pytest tests -m "slow and not kafka and not spark" --quiet --numprocesses 6 # they wait more than they compute
 	$(BIN)/pytest tests -m spark --quiet
-	$(BIN)/pytest tests -m "kafka and not spark" --quiet
+	$(BIN)/pytest tests -m "kafka and not spark" --quiet --numprocesses auto
 
 bench: $(READY)  ## measure, and print the figures beside their goals
 	@$(BIN)/python -m benchmarks

@@ -4,6 +4,7 @@ The versions are pinned in tests/support/kafka/pom.xml. The jars are copied once
 repository; a directory that carries the mark `complete` is used as it is, so only the first run needs the network.
 """
 
+import fcntl
 import re
 import shutil
 import subprocess
@@ -69,10 +70,18 @@ def missing_tool() -> str | None:
 def fetch_jars() -> Path:
     """The directory with the jars of Apache Kafka, filled by Maven if it is not complete."""
     directory = jar_directory()
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with (directory.parent / f"{directory.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may come at once
+        _fill(directory)
+    return directory
+
+
+def _fill(directory: Path) -> None:
     complete = directory / "complete"
     pom = PROGRAMS / "pom.xml"
     if complete.exists() and complete.read_text() == pom.read_text():
-        return directory
+        return
     shutil.rmtree(directory, ignore_errors=True)
     command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
     done = subprocess.run([*command, f"-DoutputDirectory={directory}"], capture_output=True, text=True, check=False)
@@ -81,7 +90,6 @@ def fetch_jars() -> Path:
             f"Maven could not copy the jars of Apache Kafka:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
         )
     complete.write_text(pom.read_text())
-    return directory
 
 
 @dataclass(frozen=True, slots=True)
