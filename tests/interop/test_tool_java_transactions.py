@@ -3,11 +3,13 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from confluent_kafka import KafkaError, Producer, TopicPartition
 
 import headrace
+from tests.support.both_brokers import eventually
 from tests.support.clients_confluent import SECONDS, assigned, sender
 from tests.support.clients_java import BOOTSTRAP, Both
 from tests.support.hanging import write_hanging
@@ -53,6 +55,10 @@ def row_of(both: Both, address: str, topic: str, *filters: str) -> list[list[str
     return [line.split() for line in printed.splitlines() if line.startswith(topic)]
 
 
+def is_in_state(both: Both, address: str, topic: str, state: str) -> bool:
+    return [row[-1] for row in row_of(both, address, topic)] == [state]
+
+
 def test_transactions_are_listed_described_and_aborted(both: Both, made: str) -> None:
     with open_transactions(both, made) as producers:
         for address in (both.ours.bootstrap, both.kafka.address):
@@ -72,8 +78,8 @@ def test_transactions_are_listed_described_and_aborted(both: Both, made: str) ->
         for producer in producers:
             producer.abort_transaction(SECONDS)
     for address in (both.ours.bootstrap, both.kafka.address):
-        ((_, _, _, state),) = row_of(both, address, made)
-        assert state == "CompleteAbort"
+        # Apache Kafka writes the markers after its answer.
+        eventually(partial(is_in_state, both, address, made, "CompleteAbort"))
     said(both, "describe", "--transactional-id", f"{made}-not", code=1)
 
 
