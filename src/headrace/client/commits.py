@@ -309,16 +309,18 @@ class Commits:
     async def _repeat(self, attempt: Callable[[], Coroutine[Any, Any, Result]], timeout: float) -> Result:
         started = self._loop.time()
         attempts = 0
+        last: KafkaError | None = None
         while True:
             attempts += 1
             try:
                 async with asyncio.timeout(max(0.0, started + timeout - self._loop.time())):
                     return await attempt()
             except TimeoutError:
-                raise RequestTimedOutError(
-                    f"The coordinator did not answer within {timeout:g} s.", tried=f"{attempts} requests"
-                ) from None
+                failure = last or RequestTimedOutError(f"The coordinator did not answer within {timeout:g} s.")
+                failure.tried = failure.tried or f"{attempts} requests in {timeout:g} s"
+                raise failure from None  # the error of the attempt before tells why the time was not enough
             except KafkaError as error:
+                last = error
                 pause = self._backoff.seconds(attempts)
                 elapsed = self._loop.time() - started
                 if not (error.retriable or error.code in _PASSES) or elapsed + pause >= timeout:

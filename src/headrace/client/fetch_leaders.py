@@ -122,6 +122,7 @@ class Leaders:
         left = list(dict.fromkeys(partitions))
         answers: dict[TopicPartition, Any] = {}
         attempts = 0
+        last: KafkaError | None = None
         while left:
             attempts += 1
             try:
@@ -129,10 +130,11 @@ class Leaders:
                     await self._attempt(left, make_row, make_request, read, answers)
                 return answers
             except TimeoutError:
-                raise RequestTimedOutError(
-                    f"Not all leaders answered within {timeout:g} s.", tried=f"{attempts} attempts"
-                ) from None
+                failure = last or RequestTimedOutError(f"Not all leaders answered within {timeout:g} s.")
+                failure.tried = failure.tried or f"{attempts} attempts in {timeout:g} s"
+                raise failure from None  # the error of the attempt before tells why the time was not enough
             except KafkaError as error:
+                last = error
                 pause = self._backoff.seconds(attempts)
                 elapsed = loop.time() - started
                 limit = min(timeout, UNKNOWN_SECONDS) if isinstance(error, UnknownTopicError) else timeout

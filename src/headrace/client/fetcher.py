@@ -390,4 +390,5 @@ def _asking(state: PartitionState) -> _Asked:
 
 def _is_asked(lane: _Lane, state: PartitionState) -> bool:
     asked = lane.asked.get(state.partition)
-    return asked is not None and asked.era == state.era
+    # A partition that went and came back has another state, whose eras are counted anew.
+    return asked is not None and asked.state is state and asked.era == state.era
