@@ -56,12 +56,13 @@ def decode_batches(
     aborted: Iterable[tuple[int, int]] = (),
     check_crcs: bool = True,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    pause_bytes: int = DEFAULT_LIMIT_BYTES,
 ) -> Columns:
     """The records with offsets from `first_offset` up to, not including, `end_offset`. Raises CorruptBatchError.
 
     `aborted` are the aborted transactions of the fetch response, as (producer id, first offset); their records are left
-    out. `limit_bytes` bounds what one compressed batch may become, and stops the decoding once the records that were
-    decoded exceed it; there, and at the end of the buffer, the caller goes on from `next_offset`.
+    out. `limit_bytes` bounds what one compressed batch may become. The decoding stops once it has decoded more than
+    that or than `pause_bytes`; there, and at the end of the buffer, the caller goes on from `next_offset`.
     """
     if end_offset is not None and end_offset < first_offset:
         raise ValueError(f"end offset {end_offset} is below the first offset {first_offset}")
@@ -70,7 +71,7 @@ def decode_batches(
     decoded: list[Any] = []
     gathered = _Gathered(buffer)
     next_offset = first_offset
-    left_bytes = limit_bytes
+    left_bytes = min(limit_bytes, pause_bytes)
     for position, header in iter_batches(buffer):
         if header.base_offset >= window.end_offset:
             next_offset = window.end_offset

@@ -1,0 +1,96 @@
+"""Parts of partitions as tables: in bounded steps, of one very topic, and never waiting for what does not come."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headrace
+import headrace.arrow as ha
+from headrace.client import arrow_fetch, background
+from headrace.client.admin import AsyncAdmin
+from headrace.client.arrow_fetch import FetchSettings, Part, fetch_tables
+from headrace.client.cluster import Cluster
+from headrace.client.errors import OffsetOutOfRangeError, RequestTimedOutError, UnknownTopicError
+from headrace.protocol.types import uuid_from_text
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def broker() -> Iterator[headrace.Broker]:
+    with headrace.Broker() as broker:
+        broker.create_topic("one", partitions=1)
+        yield broker
+
+
+@pytest.fixture
+def cluster(broker: headrace.Broker) -> Iterator[Cluster]:
+    admin = AsyncAdmin(broker.address)
+
+    async def made() -> Cluster:
+        return admin._cluster
+
+    yield background.call(made())
+    background.call(admin.close())
+
+
+def fill(broker: headrace.Broker, **configs: Any) -> None:
+    values = [f"{number:0200d}".encode() for number in range(ROWS)]
+    ha.write(pa.table({"value": values}), "one", broker.address, **configs)
+
+
+def offsets(tables: Iterator[pa.Table]) -> list[int]:
+    return [offset for table in tables for offset in table.column("offset").to_pylist()]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_a_slice_is_decoded_in_steps_and_nothing_is_left_out(
+    broker: headrace.Broker, cluster: Cluster, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(broker, compression_type=codec)
+    monkeypatch.setattr(arrow_fetch, "STEP_BYTES", 100_000)
+    tables = list(fetch_tables(cluster, [Part("one", 0, 3, ROWS - 5)], FetchSettings()))
+    assert offsets(iter(tables)) == list(range(3, ROWS - 5))
+    # A batch is decoded as a whole, and a step ends with the batch that goes beyond its size.
+    assert max(table.nbytes for table in tables) < 2 * 512 * 1024
+    assert len(tables) > 3
+
+
+def test_a_part_of_a_topic_that_was_made_anew_is_not_read(broker: headrace.Broker, cluster: Cluster) -> None:
+    fill(broker)
+    with headrace.Admin(broker.address) as admin:
+        old = uuid_from_text(admin.describe_topic("one").id)
+        assert len(offsets(fetch_tables(cluster, [Part("one", 0, 0, ROWS, old)], FetchSettings()))) == ROWS
+        admin.delete_topic("one")
+        admin.create_topic("one", partitions=1)
+        new = uuid_from_text(admin.describe_topic("one").id)
+    fill(broker)
+    with pytest.raises(UnknownTopicError, match="deleted, and another was made under its name"):
+        list(fetch_tables(cluster, [Part("one", 0, 0, ROWS, old)], FetchSettings(patience_seconds=0.2)))
+    # What the client knew before does not keep it from reading the new one.
+    assert len(offsets(fetch_tables(cluster, [Part("one", 0, 0, ROWS, new)], FetchSettings()))) == ROWS
+
+
+def test_a_topic_that_is_gone_is_an_error_soon(broker: headrace.Broker, cluster: Cluster) -> None:
+    fill(broker)
+    with headrace.Admin(broker.address) as admin:
+        admin.delete_topic("one")
+    with pytest.raises(UnknownTopicError):
+        list(fetch_tables(cluster, [Part("one", 0, 0, ROWS)], FetchSettings(patience_seconds=0.2)))
+
+
+def test_an_offset_that_is_gone_is_an_error_at_once(broker: headrace.Broker, cluster: Cluster) -> None:
+    fill(broker)
+    with headrace.Admin(broker.address) as admin:
+        admin.delete_records({headrace.TopicPartition("one", 0): 100})
+    with pytest.raises(OffsetOutOfRangeError, match="does not hold offset 99"):
+        list(fetch_tables(cluster, [Part("one", 0, 99, ROWS)], FetchSettings()))
+
+
+def test_what_does_not_come_is_not_waited_for_for_ever(broker: headrace.Broker, cluster: Cluster) -> None:
+    fill(broker)
+    settings = FetchSettings(max_wait_ms=10, patience_seconds=0.1)
+    with pytest.raises(RequestTimedOutError, match=f"nothing came from offset {ROWS} on.*ends at {ROWS}"):
+        list(fetch_tables(cluster, [Part("one", 0, 0, ROWS + 1)], settings))
