@@ -1,0 +1,218 @@
+"""`spark.readStream.format("headrace")`: what Spark asks about offsets, in a Python process of the driver.
+
+Theory. Spark keeps positions, `{"orders": {"0": 23}}`, in the checkpoint and asks: where to begin (`initialOffset`,
+only the first time), how far there is something to read (`latestOffset`), which tasks lie between two positions
+(`partitions`). A micro-batch that was planned before a crash is planned again, from its two positions alone.
+
+When Spark asks how far there is something to read, everything before `start` is done: that is when the position is
+committed to the group, as well as when Spark says so itself, which is one micro-batch later.
+
+Positions of topics that were deleted and made anew are told apart by the ids of the topics while the query runs, and by
+an end below the position after a restart.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from headrace.client import background
+from headrace.client.admin import AsyncAdmin
+from headrace.client.arrow_fetch import Part
+from headrace.client.errors import KafkaError
+from headrace.client.topic_partition import TopicPartition
+from headrace.spark import source_loss
+from headrace.spark.options import Options
+from headrace.spark.source_admission import Waiting, is_too_little, rate_limit, waits
+from headrace.spark.source_bounds import starting
+from headrace.spark.source_offsets import OffsetRange, Offsets, OffsetsJson, beginners, from_json, ranges, to_json
+from headrace.spark.source_options import LATEST, admin_configs, check_stream, is_read_committed, subscription
+from headrace.spark.source_split import split
+from headrace.spark.source_tasks import SourceTask, read_task
+from headrace.spark.source_topics import Seen, look, require
+
+log = logging.getLogger("headrace.spark")
+
+GROUP: Final = "headrace-spark"
+COMMIT_SECONDS: Final = 5.0  # a commit is for those who look at lag: a query does not wait longer for it
+_DIGEST_CHARACTERS: Final = 12
+_NEVER: Final = float("-inf")
+
+Result = TypeVar("Result")
+
+
+def group_of(options: Options) -> str:
+    """The group to which positions are committed; the same after a restart."""
+    named = options.client.get("group.id")
+    if named:
+        return named
+    digest = hashlib.sha256(repr(subscription(options)).encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    prefix = options.values["groupIdPrefix"]
+    return f"{prefix}-{digest}" if prefix else f"{GROUP}.{digest}"
+
+
+class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark makes one for the driver, which lives as long as the query, and sends others to the workers to read."""
+
+    def __init__(self, options: Options) -> None:
+        check_stream(options)
+        self._options = options
+        self._is_failing = options.values["failOnDataLoss"]
+        self._admin: AsyncAdmin | None = None
+        self._seen: Seen | None = None  # as it was when Spark last asked how far there is something to read
+        self._topic_ids: dict[str, bytes] = {}  # of the topics that positions are of
+        self._target: Seen | None = None  # where a query with Trigger.AvailableNow ends
+        self._initial: Offsets | None = None
+        self._committed: Offsets | None = None
+        self._is_commit_failing = False
+        self._last_batch_at = _NEVER  # on the monotonic clock
+
+    # How far there is something to read
+
+    def initialOffset(self) -> OffsetsJson:  # noqa: N802
+        self._initial = background.call(self._begin())
+        return to_json(self._initial)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Only one limit can be told; `latestOffset` knows all of them from the options."""
+        most = self._options.values["maxOffsetsPerTrigger"]
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = background.call(self._look())
+
+    def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:  # noqa: N802
+        position = from_json(start)
+        self._seen = seen = background.call(self._look_and_commit(position))
+        made_anew = self._report_losses(position, seen)
+        waiting = waits(position, seen.limits, made_anew)
+        is_changed = bool(made_anew) or not position.keys() <= seen.limits.keys()
+        if not is_changed and self._is_too_early(waiting):
+            return start
+        # Trigger.Once reads all there is, whatever the options say.
+        is_all = isinstance(limit, ReadAllAvailable) and self._options.values["maxOffsetsPerTrigger"] is not None
+        end = rate_limit(waiting, None if is_all else self._options.values["maxOffsetsPerTrigger"])
+        self._topic_ids = {**self._topic_ids, **seen.topic_ids}
+        if end != position:
+            self._last_batch_at = time.monotonic()
+        return to_json(end)
+
+    def reportLatestOffset(self) -> OffsetsJson | None:  # noqa: N802
+        """For Spark's metrics: what the topics hold, read or not."""
+        if self._seen is None:
+            return None
+        return to_json({partition: limits.latest for partition, limits in self._seen.limits.items()})
+
+    def _is_too_early(self, waiting: list[OffsetRange]) -> bool:
+        least = self._options.values["minOffsetsPerTrigger"]
+        if least is None or self._target is not None:  # a query that is to end does not wait for more
+            return False
+        rule = Waiting(least, self._options.values["maxTriggerDelay"])
+        since = time.monotonic() - self._last_batch_at
+        return is_too_little(waiting, rule, since_last_ms=since * 1000)
+
+    def _report_losses(self, position: Offsets, seen: Seen) -> set[str]:
+        """The topics that were made anew. Raises DataLossError."""
+        fail = self._is_failing
+        lost = {partition: offset for partition, offset in position.items() if partition not in seen.limits}
+        if lost:
+            source_loss.report(source_loss.gone(lost), fail=fail)
+        made_anew = {
+            topic
+            for topic, topic_id in seen.topic_ids.items()
+            if self._topic_ids.get(topic, topic_id) != topic_id
+            and any(partition.topic == topic and offset > 0 for partition, offset in position.items())
+        }
+        for topic in sorted(made_anew):
+            source_loss.report(source_loss.made_anew(topic, position), fail=fail)
+        for partition, limits in seen.limits.items():
+            offset = position.get(partition)
+            if partition.topic in made_anew:
+                continue
+            if offset is None:
+                if limits.earliest > 0:
+                    source_loss.report(source_loss.late_begin(partition, limits), fail=fail)
+            elif offset < limits.earliest:
+                source_loss.report(source_loss.passed(partition, offset, limits), fail=fail)
+            elif offset > limits.latest:
+                source_loss.report(source_loss.cut(partition, offset, limits), fail=fail)
+        return made_anew
+
+    # Tasks
+
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
+        first, last = from_json(start), from_json(end)
+        seen = self._seen
+        if seen is None or not last.keys() <= seen.limits.keys():  # a micro-batch from before a restart
+            seen = background.call(self._look())
+        lost = {partition: offset for partition, offset in last.items() if partition not in seen.limits}
+        if lost:
+            source_loss.report(source_loss.gone(lost), fail=self._is_failing)
+            last = {partition: offset for partition, offset in last.items() if partition in seen.limits}
+        begins = {partition: seen.limits[partition].earliest for partition in beginners(first, last)}
+        pieces = split(
+            ranges(first, last, begins),
+            min_partitions=self._options.values["minPartitions"],
+            max_records=self._options.values["maxRecordsPerPartition"],
+        )
+        ids = seen.topic_ids
+        return [SourceTask(Part(*each.partition, each.start, each.end, ids[each.partition.topic])) for each in pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_task(partition, self._options)
+
+    # The group
+
+    def commit(self, end: OffsetsJson) -> None:
+        background.call(self._commit(from_json(end)))
+
+    def stop(self) -> None:
+        if self._admin is not None:
+            background.call(self._admin.close())
+            self._admin = None
+
+    async def _commit(self, position: Offsets) -> None:
+        """For everybody who looks at lag. A failure is told once, and never ends the query."""
+        if not self._options.values["commitOffsets"] or position in (self._committed, self._initial):
+            return
+        group = group_of(self._options)
+        try:
+            await self._client().alter_group_offsets(group, position, timeout=COMMIT_SECONDS)
+        except KafkaError as error:
+            if not self._is_commit_failing:
+                log.warning(
+                    "The position could not be committed to group %s, so its lag is not right: %s", group, error
+                )
+            self._is_commit_failing = True
+        else:
+            self._is_commit_failing = False
+            self._committed = position
+
+    # Asking the cluster
+
+    def _client(self) -> AsyncAdmin:
+        if self._admin is None:
+            self._admin = AsyncAdmin(config=admin_configs(self._options))
+        return self._admin
+
+    async def _begin(self) -> Offsets:
+        seen = require(await self._look())
+        self._topic_ids = dict(seen.topic_ids)
+        return await starting(self._client(), self._options, seen.limits, default=LATEST)
+
+    async def _look(self) -> Seen:
+        read_committed = is_read_committed(self._options)
+        return await look(self._client(), subscription(self._options), read_committed=read_committed)
+
+    async def _look_and_commit(self, position: Mapping[TopicPartition, int]) -> Seen:
+        """At the same time, so that the commit does not make the micro-batch wait."""
+        seen, _ = await asyncio.gather(self._target_or_look(), self._commit(dict(position)))
+        return seen
+
+    async def _target_or_look(self) -> Seen:
+        return await self._look() if self._target is None else self._target
