@@ -19,7 +19,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 from headrace.client import background
 from headrace.client.admin import AsyncAdmin
@@ -79,9 +85,13 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Only one limit can be told; `latestOffset` knows all of them from the options."""
-        most = self._options.values["maxOffsetsPerTrigger"]
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """Spark hands it back with every question, unless the trigger asks for everything. Only one can be told, but
+        `latestOffset` knows the other from the options.
+        """
+        least, most = self._options.values["minOffsetsPerTrigger"], self._options.values["maxOffsetsPerTrigger"]
+        if most is not None:
+            return ReadMaxRows(most)
+        return ReadAllAvailable() if least is None else ReadMinRows(least)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = background.call(self._look())
@@ -91,12 +101,11 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._seen = seen = background.call(self._look_and_commit(position))
         made_anew = self._report_losses(position, seen)
         waiting = waits(position, seen.limits, made_anew)
+        is_all_asked_for = isinstance(limit, ReadAllAvailable)
         is_changed = bool(made_anew) or not position.keys() <= seen.limits.keys()
-        if not is_changed and self._is_too_early(waiting):
+        if not is_all_asked_for and not is_changed and self._is_too_early(waiting):
             return start
-        # Trigger.Once reads all there is, whatever the options say.
-        is_all = isinstance(limit, ReadAllAvailable) and self._options.values["maxOffsetsPerTrigger"] is not None
-        end = rate_limit(waiting, None if is_all else self._options.values["maxOffsetsPerTrigger"])
+        end = rate_limit(waiting, None if is_all_asked_for else self._options.values["maxOffsetsPerTrigger"])
         self._topic_ids = {**self._topic_ids, **seen.topic_ids}
         if end != position:
             self._last_batch_at = time.monotonic()
