@@ -7,15 +7,27 @@ does, with the OSError of `run`. Chores of one log run one after the other, in t
 
 import contextlib
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from headrace.log.fs import TMP_SUFFIX, File, FileSystem, sync_file, write_whole
 from headrace.log.segment import Segment
 
+Step: TypeAlias = Callable[[], None]  # raises OSError
+
 
 class NotSavedError(OSError):
     """A new file could not be written, most likely for lack of room. Nothing that was there before is in doubt."""
+
+
+@contextlib.contextmanager
+def _saving(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NotSavedError(error.errno, error.strerror, path) from error
 
 
 class Chore(Protocol):
@@ -54,25 +66,46 @@ class FlushPlan:
     epoch_changes: int
 
     def run(self) -> None:
-        for file in self.files:
-            file.sync()
-        for path in self.paths:
-            sync_file(self.fs, path)
-        if self.epochs is not None:
-            self._save(*self.epochs)
-        for directory in self.directories:
+        for step in self.contents():
+            step()
+        self.give_names()
+        for directory in self.all_directories:
             self.fs.sync_dir(directory)
+        self.give_pages_back()
+
+    # The same, for who runs many plans at once (`flush_round`)
+
+    def contents(self) -> Iterator[Step]:
+        """In any order, or all at once."""
+        for file in self.files:
+            yield file.sync
+        for path in self.paths:
+            yield partial(sync_file, self.fs, path)
+        if self.epochs is not None:
+            yield partial(self._write, *self.epochs)
+
+    def _write(self, path: str, content: bytes) -> None:
+        with _saving(path):
+            write_whole(self.fs, path + TMP_SUFFIX, content, sync=True)
+
+    def give_names(self) -> None:
+        if self.epochs is not None:
+            path, _ = self.epochs
+            with _saving(path):
+                self.fs.rename(path + TMP_SUFFIX, path)
+
+    @property
+    def all_directories(self) -> tuple[str, ...]:
+        """To be synced when the names are given."""
+        renamed = () if self.epochs is None else (os.path.dirname(self.epochs[0]),)
+        return tuple(dict.fromkeys((*renamed, *self.directories)))
+
+    def syncing(self, directory: str) -> Step:
+        return partial(self.fs.sync_dir, directory)
+
+    def give_pages_back(self) -> None:
         for file in self.idle_files:
             file.drop_pages()
-
-    def _save(self, path: str, content: bytes) -> None:
-        temporary = path + TMP_SUFFIX
-        try:
-            write_whole(self.fs, temporary, content, sync=True)
-            self.fs.rename(temporary, path)
-        except OSError as error:
-            raise NotSavedError(error.errno, error.strerror, path) from error
-        self.fs.sync_dir(os.path.dirname(path))
 
     def done(self) -> None:
         self.log.flushed(self)

@@ -25,9 +25,8 @@ bring one back that was deleted; the cluster's metadata, which is safe, tells wh
 
 import contextlib
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final
 
 from headrace.log.checkpoints import (
     CLEAN_SHUTDOWN,
@@ -44,13 +43,15 @@ from headrace.log.checkpoints import (
     write_clean_shutdown,
     write_topic_id,
 )
-from headrace.log.chores import Chore, FlushPlan
+from headrace.log.chores import Chore
 from headrace.log.cleaner import Cleaner
 from headrace.log.cleaner_run import CleanerLimits
+from headrace.log.closing import close_logs
 from headrace.log.config import LogConfig
 from headrace.log.directory_chores import CheckpointFiles, RemoveDirectory, WriteCheckpoints
 from headrace.log.directory_names import DirectoryState, deleted_name, directory_name, parse_directory_name
 from headrace.log.errors import CorruptCheckpointError, LogError, StorageError, is_passing
+from headrace.log.flush_round import RunAll
 from headrace.log.fs import FileSystem
 from headrace.log.log import Log
 from headrace.log.meta_properties import FILE_NAME as META_PROPERTIES
@@ -61,10 +62,6 @@ from headrace.protocol.errors import CorruptBatchError
 LOCK: Final = ".lock"
 # The usual limit of a process is 1,024 open files, and sockets need some, too. Whoever has raised it may give more.
 MAX_OPEN_FILES: Final = 512
-_CLOSED_TOGETHER: Final = 64  # logs whose files are open at the same time while they are synced
-
-# As `map`, or as the method of a pool of threads: run the function for each plan; the outcomes in their order.
-RunAll: TypeAlias = Callable[[Callable[[FlushPlan], OSError | None], Iterable[FlushPlan]], Iterable[OSError | None]]
 
 ALL_CHECKPOINTS: Final = (RECOVERY_POINTS, LOG_STARTS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 
@@ -363,17 +360,16 @@ class LogDirectory:
             log.segments.close()
         self._lock.release()
 
-    def close(self, *, broker_epoch: int = NO_BROKER_EPOCH, run_all: RunAll = map) -> None:
+    def close(self, *, broker_epoch: int = NO_BROKER_EPOCH, run_all: RunAll = map, others: Iterable[Log] = ()) -> None:
         """Close every log, and say so. Raises StorageError, if a log could not be closed: the next start recovers.
 
-        `run_all` may be the `map` of a pool of threads: ten thousand logs are synced much faster side by side.
+        `run_all` may be the `map` of a pool of threads: ten thousand logs are synced much faster side by side. `others`
+        are logs that somebody else keeps here (`not_ours`), to be closed with them.
         """
         failures: list[str] = []
         try:
-            logs = iter(self._logs.values())
-            while some := list(islice(logs, _CLOSED_TOGETHER)):
-                failures += _close_logs(some, run_all)
-            self.plan_checkpoint().run()
+            failures += close_logs((*others, *self._logs.values()), run_all)
+            self.plan_checkpoint().run(run_all)
             if not failures and not self.broken:
                 write_clean_shutdown(self._fs, f"{self.path}/{CLEAN_SHUTDOWN}", broker_epoch=broker_epoch)
         except OSError as error:
@@ -382,31 +378,3 @@ class LogDirectory:
             self._lock.release()
         if failures:
             raise StorageError("; ".join(failures))
-
-
-def _close_logs(logs: Sequence[Log], run_all: RunAll) -> Iterator[str]:
-    """Why some of them could not be closed."""
-    plans: dict[Log, FlushPlan] = {}
-    for log in logs:
-        try:
-            plan = log.plan_close()
-        except StorageError as error:
-            yield str(error)
-            continue
-        if plan is not None:
-            plans[log] = plan
-    for (log, plan), failure in zip(plans.items(), run_all(_attempt, plans.values()), strict=True):
-        if failure is None:
-            plan.done()
-        else:
-            yield str(log.fail(f"closing it failed ({failure})"))
-    for log in logs:
-        log.segments.close()
-
-
-def _attempt(plan: FlushPlan) -> OSError | None:
-    try:
-        plan.run()
-    except OSError as error:
-        return error
-    return None

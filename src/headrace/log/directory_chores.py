@@ -4,10 +4,12 @@ import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Final
 
 from headrace.log.checkpoints import Offsets, format_offsets
+from headrace.log.flush_round import RunAll, attempt
 from headrace.log.fs import TMP_SUFFIX, FileSystem, write_whole
 
 _NOW_SUFFIX: Final = ".now"  # the two threads that write must not share a temporary file
@@ -39,12 +41,17 @@ class CheckpointFiles:
         with self._lock:
             return self._named.get(path, 0) > number
 
-    def save(self, tables: Mapping[str, Offsets], number: int) -> None:
+    def save(self, tables: Mapping[str, Offsets], number: int, run_all: RunAll = map) -> None:
         """Safe when this returns. Raises OSError."""
         contents = {path: format_offsets(offsets).encode() for path, offsets in tables.items()}
         contents = {path: content for path, content in contents.items() if self._saved.get(path) != content}
-        for path, content in contents.items():
-            write_whole(self._fs, path + TMP_SUFFIX, content, sync=True)
+        steps = [
+            partial(write_whole, self._fs, path + TMP_SUFFIX, content, sync=True) for path, content in contents.items()
+        ]
+        for error in run_all(attempt, steps):
+            if error is not None:
+                raise error
+        for path in contents:
             self._put(path + TMP_SUFFIX, path, number)
         for directory in {os.path.dirname(path) for path in contents}:
             self._fs.sync_dir(directory)
@@ -77,8 +84,8 @@ class WriteCheckpoints:
     tables: Mapping[str, Offsets]  # by path
     number: int
 
-    def run(self) -> None:
-        self.files.save(self.tables, self.number)
+    def run(self, run_all: RunAll = map) -> None:
+        self.files.save(self.tables, self.number, run_all)
 
     def run_without_sync(self) -> None:
         self.files.replace(self.tables, self.number)

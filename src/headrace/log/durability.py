@@ -97,6 +97,11 @@ class Durability:
         # Also of a closed log: whoever opens it goes on in its last segment, perhaps long before this is written anew.
         return self._segments.active.base_offset
 
+    @property
+    def is_untouched(self) -> bool:
+        """Has nothing been cut, and no epoch begun to write, since the log was opened?"""
+        return not self._truncations and not self._epochs.is_changed
+
     def is_durable(self, log_end_offset: int) -> bool:
         is_named = self._name_changes == self._synced_name_changes
         return self.flushed_offset >= log_end_offset and is_named and not self._epochs.is_changed

@@ -1,7 +1,8 @@
 """The leader epochs of one log and their file, `leader-epoch-checkpoint`.
 
 The file is read when somebody first asks, and written by the next flush after a change, before the recovery point
-passes the change: what a crash loses of it, recovery finds in the batches.
+passes the change: what a crash loses of it, recovery finds in the batches. An epoch that has no records yet is no
+reason to write it: whoever forgets it has lost nothing.
 """
 
 from headrace.log.epochs import FILE_NAME, EpochHistory
@@ -10,11 +11,12 @@ from headrace.log.fs import FileSystem
 
 
 class EpochFile:
-    __slots__ = ("_fs", "_history", "_start_offset", "changes", "path", "saved_changes")
+    __slots__ = ("_fs", "_history", "_is_last_empty", "_start_offset", "changes", "path", "saved_changes")
 
     def __init__(self, fs: FileSystem, directory: str) -> None:
         self._fs = fs
         self._history: EpochHistory | None = None
+        self._is_last_empty = False  # the last epoch has no records yet, and may not be in the file
         self._start_offset = 0
         self.path = f"{directory}/{FILE_NAME}"
         self.changes = 0  # since it was opened; how many of them the file has
@@ -36,8 +38,15 @@ class EpochFile:
             self.truncate_from_start(self._start_offset)
         return self._history
 
+    def begin(self, epoch: int, log_end_offset: int) -> None:
+        """A leader of this epoch is there, and has written nothing yet."""
+        if epoch >= 0 and self.history.assign(epoch, log_end_offset):
+            self._is_last_empty = True
+
     def assign(self, epoch: int, start_offset: int) -> None:
-        if epoch >= 0 and self.history.assign(epoch, start_offset):
+        """The records from `start_offset` on are of this epoch."""
+        if epoch >= 0 and (self.history.assign(epoch, start_offset) or self._is_last_empty):
+            self._is_last_empty = False
             self.changes += 1
 
     def truncate_from_end(self, offset: int) -> None:

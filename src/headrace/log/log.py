@@ -192,6 +192,8 @@ class Log:
         For who closes many logs at once. When the plan has run, close the segments.
         """
         self.refuse_if_failed()
+        if not self.log_end_offset and self.recovery_report is None and self.durability.is_untouched:
+            return None  # it has never held anything: who loses it, or a part of it, makes it anew
         if self.durability.is_durable(self.log_end_offset) and not self.active.is_ahead_of_its_files:
             return None
         try:
@@ -362,7 +364,7 @@ class Log:
 
     def assign_epoch(self, leader_epoch: int) -> None:
         """A leader begins at the log's end, before it has written anything."""
-        self.epoch_file.assign(leader_epoch, self.log_end_offset)
+        self.epoch_file.begin(leader_epoch, self.log_end_offset)
 
     def raise_high_watermark(self, offset: int) -> None:
         """Never back, never past the log's end."""

@@ -73,9 +73,9 @@ def open_parts(
             segments, producers, epochs, recovery_point=recovery_point, may_have_gaps=config.is_compacted
         )
         parts = LogParts(segments, producers, epochs, durability, report.end_offset, report, states, removable)
-    durability.opened(
-        recovery_point=min(recovery_point, parts.log_end_offset), are_names_safe=bool(bases) and parts.report is None
-    )
+    # A log that has never held anything is not synced when it is closed.
+    are_names_safe = bool(bases) and parts.report is None and parts.log_end_offset > 0
+    durability.opened(recovery_point=min(recovery_point, parts.log_end_offset), are_names_safe=are_names_safe)
     return parts
 
 

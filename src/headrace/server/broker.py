@@ -40,7 +40,7 @@ from headrace.server.controller import Controller
 from headrace.server.coordinators import Coordinators
 from headrace.server.dispatch import Dispatcher
 from headrace.server.fetch_sessions import FetchSessions
-from headrace.server.group_commit import SYNCS_AT_ONCE, GroupCommit
+from headrace.server.group_commit import GroupCommit
 from headrace.server.later import Later
 from headrace.server.listener import Listeners
 from headrace.server.maintenance import Maintenance, MaintenanceSettings
@@ -58,6 +58,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 KRAFT_VERSION: Final = 1
 _REGISTRATION_VERSION: Final = 4
+_CLOSING_SYNCS: Final = 32  # threads, for some tens of milliseconds: the file system lets many wait for one commit
 _CONTROLLER_PORT: Final = 0  # nobody else votes, so nobody dials this controller
 
 
@@ -338,13 +339,8 @@ class Broker:
         self._listeners.close()
         self._worker.close()
         self._flushes.close()
-        try:
-            self._metadata_log.log.close()
-        except StorageError:
-            self.logs.abandon()  # the stop is not clean, so the next start recovers them all
-            raise
-        with ThreadPoolExecutor(SYNCS_AT_ONCE, thread_name_prefix="headrace-close") as syncers:
-            self.logs.close(broker_epoch=self._broker_epoch, run_all=syncers.map)
+        with ThreadPoolExecutor(_CLOSING_SYNCS, thread_name_prefix="headrace-close") as syncers:
+            self.logs.close(broker_epoch=self._broker_epoch, run_all=syncers.map, others=[self._metadata_log.log])
 
     def kill(self) -> None:
         """End as if the process had died: what is written is there, nothing else is, and the next start recovers."""

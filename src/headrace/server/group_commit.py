@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.log.chores import FlushPlan
 from headrace.log.errors import StorageError
+from headrace.log.flush_round import run_plans
 
 if TYPE_CHECKING:
     from headrace.server.partition import Partition
@@ -83,7 +84,7 @@ class _Round:
     def run(self) -> None:
         plans = [plan for _, plan in self._plans]
         run_all = map if self._syncers is None else self._syncers.map
-        self._errors = list(run_all(_run, plans))
+        self._errors = run_plans(plans, run_all)
 
     def done(self) -> None:
         for (partition, plan), error in zip(self._plans, self._errors, strict=True):
@@ -96,12 +97,3 @@ class _Round:
 
     def failed(self, error: OSError) -> None:
         raise AssertionError(f"a round keeps its errors to its logs, and raised {error!r}")
-
-
-def _run(plan: FlushPlan) -> OSError | None:
-    """The error of one log; the others are not concerned."""
-    try:
-        plan.run()
-    except OSError as error:
-        return error
-    return None

@@ -227,13 +227,35 @@ def test_the_second_flush_of_an_active_segment_syncs_one_file_and_nothing_else(f
     assert (len(plan.files), plan.paths, plan.epochs, plan.directories) == (1, (), None, ())
 
 
-def test_a_new_epoch_is_durable_with_the_flush(fs: MemoryFileSystem, log: Log) -> None:
+def test_a_new_epoch_is_durable_with_the_flush_of_its_first_record(fs: MemoryFileSystem, log: Log) -> None:
     flush(log)
     log.assign_epoch(EPOCH + 1)
+    append(log, epoch=EPOCH + 1)
     flush(log)
     for seed in range(10):
         again = Log.open(fs.crash(Random(seed)), DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
         assert again.epochs.latest_epoch == EPOCH + 1
+
+
+def test_an_epoch_without_records_is_no_reason_to_write(fs: MemoryFileSystem, log: Log) -> None:
+    log.close()
+    again = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
+    again.assign_epoch(EPOCH + 1)
+    assert again.epochs.latest_epoch == EPOCH + 1
+    assert again.plan_flush() is None
+    steps = fs.steps
+    again.close()
+    assert fs.steps == steps
+
+
+def test_a_log_that_was_cut_to_nothing_is_closed_as_any_other(fs: MemoryFileSystem, log: Log) -> None:
+    append(log, epoch=EPOCH + 1)
+    log.close()
+    again = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
+    again.truncate_to(0)
+    again.close()
+    after = Log.open(fs.crash(Random(0)), DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
+    assert (after.log_end_offset, after.epochs.entries) == (0, [])
 
 
 def test_closing_an_untouched_log_writes_nothing(fs: MemoryFileSystem, log: Log) -> None:
