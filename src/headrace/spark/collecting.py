@@ -11,21 +11,7 @@ import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.serializers import read_int
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.util import _create_local_socket
-
-from headrace.spark.sink_rows import COLUMNS, check_schema
-
-
-def checked(df: DataFrame, topic: str | None) -> DataFrame:
-    """Only the columns that a record has. Raises ConfigError if they are not what they must be."""
-    names = [name for name in df.columns if name in COLUMNS]
-    check_schema(to_arrow_schema(_of(df.schema, names)), topic)
-    return df if len(names) == len(df.columns) else df.select(*names)
-
-
-def _of(schema: Any, names: list[str]) -> Any:
-    return type(schema)([field for field in schema.fields if field.name in names])
 
 
 def batches(df: DataFrame) -> Iterator[Any]:

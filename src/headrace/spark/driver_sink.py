@@ -15,21 +15,21 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from headrace.client.errors import WrongStateError
-from headrace.client.producer import Producer
-from headrace.spark.collecting import batches, checked
-from headrace.spark.exactly_once import AppSink, MicroBatch, send
+from headrace.spark.collecting import batches
+from headrace.spark.exactly_once import AppSink, MicroBatch
 from headrace.spark.micro_batch import is_running, micro_batch
 from headrace.spark.sink_options import DRIVER, EXACTLY_ONCE, SinkOptions, batch_options
-from headrace.spark.sink_rows import in_pieces
+from headrace.spark.sink_schema import record_columns
+from headrace.spark.task_sink import pieces, send_rows, write_rows
 
 _LOG: Final = logging.getLogger(__name__)
-PIECE_ROWS: Final = 100_000  # encoded and sent together
-PIECE_BYTES: Final = 32 * 1024 * 1024
 
 _lock = threading.Lock()
 _sinks: dict[str, tuple[AppSink, str]] = {}  # by application, with the id of the query that it serves
@@ -76,19 +76,49 @@ def batch_writer(*, bootstrap: str, app: str | None = None, **options: Any) -> C
 
 
 def _write(df: DataFrame, batch_id: int, options: SinkOptions) -> None:
-    rows = checked(df, options.topic)
+    names = record_columns(df.schema, options.topic)
+    rows = df if len(names) == len(df.columns) else df.select(*names)
     if not options.is_exactly_once:
         _write_at_least_once(rows, options)
         return
     batch = micro_batch(df, batch_id, options.checkpoint)
     with _kept(df, options, batch) as sink:
-        if not sink.write(batch, in_pieces(batches(rows), rows=PIECE_ROWS, size_bytes=PIECE_BYTES)):
-            _LOG.info("[%s batch %d] was written before, and is skipped", options.app, batch_id)
+        is_new = _write_in_tasks(rows, sink, batch) if options.in_tasks else sink.write(batch, pieces(batches(rows)))
+    if not is_new:
+        _LOG.info("[%s batch %d] was written before, and is skipped", options.app, batch_id)
+
+
+def _write_in_tasks(rows: DataFrame, sink: AppSink, batch: MicroBatch) -> bool:
+    """The tasks write the rows; then the driver marks the micro-batch as a whole."""
+    if sink.has(batch):
+        return False
+    topics = _in_tasks(rows, partial(_write_rows, sink.options, batch))
+    return sink.write(batch, (), topic=next(iter(topics), None))
 
 
 def _write_at_least_once(rows: DataFrame, options: SinkOptions) -> None:
-    with Producer(config=options.client) as producer:
-        send(producer, in_pieces(batches(rows), rows=PIECE_ROWS, size_bytes=PIECE_BYTES), options)
+    if options.in_tasks:
+        _in_tasks(rows, partial(_send_rows, options))
+    else:
+        send_rows(batches(rows), options)
+
+
+def _in_tasks(rows: DataFrame, work: Callable[[Iterator[Any]], str | None]) -> list[str]:
+    """Run it for each task's rows; the topics that they tell."""
+
+    def run(iterator: Iterator[Any]) -> Iterator[Any]:
+        yield pa.record_batch({"topic": pa.array([work(iterator)], pa.string())})
+
+    told = rows.mapInArrow(run, "topic string").collect()
+    return [row.topic for row in told if row.topic is not None]
+
+
+def _write_rows(options: SinkOptions, batch: MicroBatch, iterator: Iterator[Any]) -> str | None:
+    return write_rows(iterator, options, batch)
+
+
+def _send_rows(options: SinkOptions, iterator: Iterator[Any]) -> None:
+    send_rows(iterator, options)
 
 
 @contextmanager
@@ -102,12 +132,15 @@ def _kept(df: DataFrame, options: SinkOptions, batch: MicroBatch) -> Iterator[Ap
                 f"Two queries of this driver write as application {app!r}, and each would forget what the other has "
                 "written. Give each of them an app of its own."
             )
-        if sink is not None and sink.options != options:
-            del _sinks[app]
-            sink.close()
-            sink = None
+        if sink is not None:
+            sink.refuse_second_write(batch)
+            if sink.options.client != options.client:
+                del _sinks[app]
+                sink.close()
+                sink = None
         if sink is None:
             sink = AppSink(options)
+        sink.options = options
         _sinks[app] = (sink, query)
     try:
         yield sink

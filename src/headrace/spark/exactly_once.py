@@ -23,7 +23,15 @@ from headrace.client.producer import Producer
 from headrace.client.producer_core import producer_settings
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
-from headrace.spark.markers import Marker, last_written, marker_group, plain_marker, source_marker
+from headrace.spark.markers import (
+    Marker,
+    is_taken_over,
+    last_written,
+    marker_group,
+    plain_marker,
+    read_markers,
+    source_marker,
+)
 from headrace.spark.sink_options import SinkOptions
 from headrace.spark.sink_rows import by_topic
 
@@ -44,9 +52,13 @@ class MicroBatch(NamedTuple):
 class AppSink:
     """For one thread at a time; others wait."""
 
-    def __init__(self, options: SinkOptions) -> None:
-        """Takes the name over from whoever has it. Raises KafkaError."""
+    def __init__(self, options: SinkOptions, *, is_task: bool = False) -> None:
+        """Takes the name over from whoever has it. Raises KafkaError.
+
+        A task is silent in a micro-batch in which it has no rows, so its markers do not tell who has the name.
+        """
         self.options = options
+        self._is_alone = not is_task
         self._app = options.name
         self._timeout_ms = transaction_timeout_ms(options)
         self._lock = threading.Lock()
@@ -64,25 +76,43 @@ class AppSink:
         self._producer.close(timeout=0)
         self._admin.close()
 
-    def write(self, batch: MicroBatch, pieces: Iterable[Any]) -> bool:
-        """Write the rows of a micro-batch, tables one after the other; False if they are written already."""
+    def write(self, batch: MicroBatch, pieces: Iterable[Any], *, topic: str | None = None) -> bool:
+        """Write the rows of a micro-batch, tables one after the other; False if they are written already.
+
+        `topic` is for the marker, if the rows are written elsewhere.
+        """
         with self._lock:
-            self._refuse_second_call(batch)
-            is_new = batch.batch_id > self.last_written(batch.query_id)
+            self.refuse_second_write(batch)
+            markers = self._markers(batch)
+            is_new = batch.batch_id > last_written(markers.values(), batch.query_id)
             if is_new:
-                self._write(batch, pieces)
+                self._write(batch, pieces, topic or next((place.topic for place in markers), None))
             self._written = (batch.run_id, batch.batch_id)
             return is_new
 
-    def last_written(self, query_id: str) -> int:
-        """What the log says."""
-        groups = (self._app, marker_group(self._app))
-        return max(
-            last_written(self._admin.list_group_offsets(group, require_stable=True), query_id, group=group)
-            for group in groups
-        )
+    def has(self, batch: MicroBatch) -> bool:
+        """Whether the log has it already."""
+        return batch.batch_id <= last_written(self._markers(batch).values(), batch.query_id)
 
-    def _refuse_second_call(self, batch: MicroBatch) -> None:
+    def _markers(self, batch: MicroBatch) -> dict[TopicPartition, Marker]:
+        """What the log says. Raises FencedError if it says that another query has the name."""
+        found: dict[TopicPartition, Marker] = {}
+        for group in (self._app, marker_group(self._app)):
+            committed = self._admin.list_group_offsets(group, require_stable=True)
+            found.update(read_markers(committed, group=group))
+        if self._is_alone and is_taken_over(found.values(), batch.query_id, batch.batch_id):
+            other = next(iter(found.values())).query_id
+            raise FencedError(
+                ErrorCode.PRODUCER_FENCED,
+                f"Another query ({other}) writes as application {self._app!r}, and has replaced the marker of this "
+                f"one ({batch.query_id}). One app is for one query: stop one of the two, or give them different "
+                f"names. If the other is not needed any more, delete the groups {self._app!r} and "
+                f"{marker_group(self._app)!r}.",
+            )
+        return found
+
+    def refuse_second_write(self, batch: MicroBatch) -> None:
+        """Raises WrongStateError if this run has written the micro-batch already."""
         if self._written == (batch.run_id, batch.batch_id):
             raise WrongStateError(
                 f"Application {self._app!r} has written micro-batch {batch.batch_id} already, in this run: what comes "
@@ -90,10 +120,10 @@ class AppSink:
                 "column topic say where each row goes), or give each write an app of its own."
             )
 
-    def _write(self, batch: MicroBatch, pieces: Iterable[Any]) -> None:
+    def _write(self, batch: MicroBatch, pieces: Iterable[Any], marked: str | None) -> None:
         rest = iter(pieces)
         first = next(rest, None)  # Spark computes now: a transaction that is not open yet cannot take too long
-        topic = self.options.topic or (None if first is None else _first_topic(first))
+        topic = self.options.topic or (marked if first is None else _first_topic(first))
         if topic is None and not batch.ends:
             return  # nothing to write, and nothing to remember
         with explained(self._app, self._timeout_ms), self._producer.transaction():

@@ -7,10 +7,11 @@ lag, and the proof of what was consumed. If it reads something else, the marker 
 (`<app>.marker`), on partition 0 of an output topic, and its offset is the number of micro-batches.
 
 A micro-batch whose id is not above the marker's is written already, and skipped. Another query id means another
-checkpoint (the application was reset, or is another one): it starts afresh, instead of skipping for ever.
+checkpoint (the application was reset): its first micro-batch starts afresh, instead of skipping for ever. A query that
+finds its own marker replaced has lost the name to another one, and must stop.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from headrace.client.commits import OffsetAndMetadata
@@ -46,12 +47,9 @@ def task_name(app: str, task: int) -> str:
     return f"{app}.task-{task}"
 
 
-def last_written(committed: Mapping[TopicPartition, Any], query_id: str, *, group: str) -> int:
-    """The highest batch id of this query among what the group has committed; NONE_WRITTEN if there is none.
-
-    Raises WrongStateError if somebody else commits to the group, since what the sink has written there may be gone.
-    """
-    last = NONE_WRITTEN
+def read_markers(committed: Mapping[TopicPartition, Any], *, group: str) -> dict[TopicPartition, Marker]:
+    """The markers of a group. Raises WrongStateError if somebody else commits to it: what was there may be gone."""
+    markers = {}
     for partition, offset in committed.items():
         marker = read_marker(offset.metadata)
         if marker is None:
@@ -60,9 +58,21 @@ def last_written(committed: Mapping[TopicPartition, Any], query_id: str, *, grou
                 f"it has written. The group belongs to the sink alone: give the source another kafka.group.id, or "
                 f"the sink another app; if the offsets are not needed any more, delete the group."
             )
-        if marker.query_id == query_id:
-            last = max(last, marker.batch_id)
-    return last
+        markers[partition] = marker
+    return markers
+
+
+def last_written(markers: Iterable[Marker], query_id: str) -> int:
+    """The highest batch id of this query; NONE_WRITTEN if there is none."""
+    return max((marker.batch_id for marker in markers if marker.query_id == query_id), default=NONE_WRITTEN)
+
+
+def is_taken_over(markers: Collection[Marker], query_id: str, batch_id: int) -> bool:
+    """Whether another query has the application's name now.
+
+    A query marks its first micro-batch, so later ones find its own marker, or none at all if the name is a new one.
+    """
+    return batch_id > 0 and bool(markers) and last_written(markers, query_id) == NONE_WRITTEN
 
 
 def source_marker(ends: Mapping[TopicPartition, int], marker: Marker) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -62,7 +62,8 @@ def test_a_repeated_batch_is_skipped_also_by_a_driver_that_comes_back(bootstrap:
         assert sink.write(batch(1), rows("c"))
         assert not sink.write(batch(1, run="again"), rows("c"))
     with closing(AppSink(options(bootstrap, app, topic))) as sink:
-        assert sink.last_written(QUERY) == 1
+        assert sink.has(batch(1))
+        assert not sink.has(batch(2))
         assert not sink.write(batch(1), rows("c"))
         assert sink.write(batch(2), rows("d"))
     assert values(topic, bootstrap) == ["a", "b", "c", "d"]
@@ -74,7 +75,19 @@ def test_a_new_query_starts_afresh(bootstrap: str, topic: str) -> None:
         sink.write(batch(7), rows("a"))
         assert sink.write(batch(0, OTHER), rows("b"))
         assert not sink.write(batch(0, OTHER, run="again"), rows("b"))
+        with pytest.raises(FencedError, match=f"Another query \\({OTHER}\\) writes as application"):
+            sink.write(batch(8), rows("c"))
     assert values(topic, bootstrap) == ["a", "b"]
+
+
+def test_a_new_query_that_begins_without_rows_marks_its_beginning(bootstrap: str, topic: str) -> None:
+    with closing(AppSink(options(bootstrap, unique("app"), None))) as sink:
+        assert sink.write(batch(0, run="idle"), [])
+        named = [pa.table({"topic": [topic], "value": ["a"]})]
+        assert sink.write(batch(1), named)
+        assert sink.write(batch(0, OTHER), [])
+        assert sink.write(batch(1, OTHER), named)
+    assert values(topic, bootstrap) == ["a", "a"]
 
 
 def test_end_offsets_are_the_marker_and_the_lag(bootstrap: str, topic: str) -> None:
@@ -92,7 +105,8 @@ def test_end_offsets_are_the_marker_and_the_lag(bootstrap: str, topic: str) -> N
             }
             assert admin.list_group_offsets(f"{app}.marker") == {}
         with closing(AppSink(options(bootstrap, app, topic))) as sink:
-            assert sink.last_written(QUERY) == 2
+            assert sink.has(batch(2))
+            assert not sink.has(batch(3))
 
 
 def test_what_fails_in_the_middle_is_never_seen_and_comes_whole_the_next_time(bootstrap: str, topic: str) -> None:

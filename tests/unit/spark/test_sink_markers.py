@@ -9,7 +9,16 @@ from headrace.client.admin_groups import CommittedOffset
 from headrace.client.errors import WrongStateError
 from headrace.client.topic_partition import TopicPartition
 from headrace.spark.checkpoints import batch_ends, end_offsets, local_path, query_id
-from headrace.spark.markers import NONE_WRITTEN, Marker, last_written, plain_marker, read_marker, source_marker
+from headrace.spark.markers import (
+    NONE_WRITTEN,
+    Marker,
+    is_taken_over,
+    last_written,
+    plain_marker,
+    read_marker,
+    read_markers,
+    source_marker,
+)
 
 QUERY = "c639eeea-7d20-4598-8dc3-5271601ed1fe"
 OTHER = "161967f5-0c9f-4479-a881-24095b195f23"
@@ -30,16 +39,21 @@ class TestMarkers:
         assert read_marker(text) is None
 
     def test_the_highest_of_this_query_counts(self) -> None:
-        found = committed(f"{QUERY}:3", f"{QUERY}:5", f"{OTHER}:9")
-        assert last_written(found, QUERY, group="sales") == 5
+        markers = read_markers(committed(f"{QUERY}:3", f"{QUERY}:5", f"{OTHER}:9"), group="sales")
+        assert last_written(markers.values(), QUERY) == 5
 
     def test_another_query_starts_afresh(self) -> None:
-        assert last_written(committed(f"{OTHER}:9"), QUERY, group="sales") == NONE_WRITTEN
-        assert last_written({}, QUERY, group="sales") == NONE_WRITTEN
+        assert last_written([Marker(OTHER, 9)], QUERY) == NONE_WRITTEN
+        assert not is_taken_over([Marker(OTHER, 9)], QUERY, 0)
+        assert not is_taken_over([Marker(OTHER, 9), Marker(QUERY, 0)], QUERY, 1)
+
+    def test_a_query_whose_marker_is_replaced_has_lost_its_name(self) -> None:
+        assert is_taken_over([Marker(OTHER, 0)], QUERY, 5)
+        assert not is_taken_over([], QUERY, 5)  # an application may be given a new name
 
     def test_somebody_else_in_the_group_is_an_error_that_says_what_to_do(self) -> None:
         with pytest.raises(WrongStateError, match=r"'sales'.*in-1.*another kafka.group.id"):
-            last_written(committed(f"{QUERY}:3", ""), QUERY, group="sales")
+            read_markers(committed(f"{QUERY}:3", ""), group="sales")
 
     def test_offsets_of_both_kinds(self) -> None:
         (place,) = plain_marker("out", Marker(QUERY, 4)).items()
