@@ -1,6 +1,6 @@
 """Groups, offsets and transactions: Headrace beside Apache Kafka on this machine, in one run.
 
-    python -m benchmarks groups             about three minutes
+    python -m benchmarks groups             about four minutes
     python -m benchmarks groups --quick     the same with less of everything, within 40 seconds
 
 Without Java the figures of Headrace stand alone, and goals that are ratios are left open.
@@ -27,7 +27,7 @@ GROUPS: Final = 10_000  # that the goals are for
 OFFSETS: Final = 3  # partitions that each of them has an offset for
 MEMORY_GOAL_MB: Final = 60
 LOAD_GOAL_SECONDS: Final = 2.0
-SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
+SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", **transactions.SETTINGS}
 
 
 @dataclass(frozen=True, slots=True)
