@@ -19,11 +19,12 @@ from typing import Any, Self
 from headrace.client import background
 from headrace.client.delivery import Delivery
 from headrace.client.errors import ClosedError, WrongStateError
+from headrace.client.group_member import GroupMember
 from headrace.client.pending_batch import DeliveryCallback, PendingBatch
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
 from headrace.client.serializers import plain
 from headrace.client.topic_partition import TopicPartition
-from headrace.client.transactions import GroupMember, State, TransactionGate
+from headrace.client.transactions import State, TransactionGate
 from headrace.protocol.record_encoding import Headers
 
 

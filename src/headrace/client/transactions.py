@@ -15,7 +15,7 @@ was not sent when a transaction is aborted is never sent, and its records fail.
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from headrace.client.accumulator import Place
 from headrace.client.backoff import retry_backoff
@@ -30,6 +30,7 @@ from headrace.client.errors import (
     error_for,
 )
 from headrace.client.gates import MISNUMBERED
+from headrace.client.group_member import GroupMember
 from headrace.client.numbering import Identity, Numbering
 from headrace.client.pending_batch import PendingBatch
 from headrace.client.sender import Fate, Sender
@@ -71,18 +72,6 @@ class State(Enum):
     BROKEN = "the transaction failed, and waits for abort()"
     ENDING = "a transaction ends"
     FENCED = "another producer has taken the transactional id over"
-
-
-class GroupMember(NamedTuple):
-    """Who consumed what a transaction commits: the group, and the member in its generation.
-
-    A member of an older generation is refused, so that two of them cannot process the same records.
-    """
-
-    group_id: str
-    generation: int = -1
-    member_id: str = ""
-    instance_id: str | None = None
 
 
 class TransactionGate:

@@ -22,8 +22,8 @@ from headrace.client.errors import (
     UnknownTopicError,
     WrongStateError,
 )
+from headrace.client.group_member import GroupMember
 from headrace.client.producer_core import ProducerRecord
-from headrace.client.transactions import GroupMember
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.records import Record
 from tests.support.topic_reading import read_topic
