@@ -30,6 +30,9 @@ from headrace.protocol.types import ZERO_UUID
 
 SLICE_BYTES: Final = 8 * 1024 * 1024
 SLICES_AHEAD: Final = 4  # on their way while one is decoded
+LEAST_SLICE_BYTES: Final = 64 * 1024
+_GUESSED_RECORD_BYTES: Final = 1024  # before anything was seen
+_MARGIN: Final = 1.25  # records are not all of the same size
 STEP_BYTES: Final = 16 * 1024 * 1024  # decoded before it is handed on: a slice may be compressed to a twentieth
 MAX_WAIT_MS: Final = 500
 PATIENCE_SECONDS: Final = 60.0  # as default.api.timeout.ms
@@ -77,8 +80,10 @@ def fetch_tables(cluster: Cluster, parts: Iterable[Part], settings: FetchSetting
     waiting = deque(part for part in parts if part.start < part.end)
     ahead: deque[tuple[Part, Future[_Slice]]] = deque()
 
-    def fetch(part: Part) -> None:
-        ahead.append((part, background.submit(_fetch(cluster, part, settings))))
+    def fetch(part: Part, record_bytes: float = _GUESSED_RECORD_BYTES) -> None:
+        # A small part in the middle of a log is not worth a whole slice.
+        sized = settings._replace(slice_bytes=slice_bytes(part, record_bytes, settings.slice_bytes))
+        ahead.append((part, background.submit(_fetch(cluster, part, sized))))
 
     try:
         while waiting or ahead:
@@ -87,11 +92,17 @@ def fetch_tables(cluster: Cluster, parts: Iterable[Part], settings: FetchSetting
             part, future = ahead.popleft()
             found = future.result()
             if found.next_offset < part.end:
-                fetch(part._replace(start=found.next_offset))
+                seen = len(found.records) / (found.next_offset - part.start)
+                fetch(part._replace(start=found.next_offset), seen)
             yield from _decoded(found, part._replace(end=found.next_offset), settings)
     finally:  # whoever reads has had enough
         for _, future in ahead:
             future.cancel()
+
+
+def slice_bytes(part: Part, record_bytes: float, most: int) -> int:
+    """How much to ask for: about what is left of the part, `most` at most."""
+    return min(most, max(LEAST_SLICE_BYTES, int((part.end - part.start) * record_bytes * _MARGIN)))
 
 
 def _decoded(found: _Slice, part: Part, settings: FetchSettings) -> Iterator[Any]:

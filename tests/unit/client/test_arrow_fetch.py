@@ -10,7 +10,7 @@ import headrace
 import headrace.arrow as ha
 from headrace.client import arrow_fetch, background
 from headrace.client.admin import AsyncAdmin
-from headrace.client.arrow_fetch import FetchSettings, Part, fetch_tables
+from headrace.client.arrow_fetch import FetchSettings, Part, fetch_tables, slice_bytes
 from headrace.client.cluster import Cluster
 from headrace.client.errors import OffsetOutOfRangeError, RequestTimedOutError, UnknownTopicError
 from headrace.protocol.types import uuid_from_text
@@ -56,6 +56,19 @@ def test_a_slice_is_decoded_in_steps_and_nothing_is_left_out(
     # A batch is decoded as a whole, and a step ends with the batch that goes beyond its size.
     assert max(table.nbytes for table in tables) < 2 * 512 * 1024
     assert len(tables) > 3
+
+
+@pytest.mark.parametrize(
+    ("offsets_left", "record_bytes", "expected"),
+    [(10, 1024, 65_536), (1_000, 1024, 1_280_000), (1_000, 100.0, 125_000), (10_000_000, 100.0, 8_000_000)],
+)
+def test_no_more_is_asked_for_than_what_is_left(offsets_left: int, record_bytes: float, expected: int) -> None:
+    assert slice_bytes(Part("one", 0, 500, 500 + offsets_left), record_bytes, 8_000_000) == expected
+
+
+def test_a_small_part_in_the_middle_of_a_log(broker: headrace.Broker, cluster: Cluster) -> None:
+    fill(broker)
+    assert offsets(fetch_tables(cluster, [Part("one", 0, 7_000, 7_500)], FetchSettings())) == list(range(7_000, 7_500))
 
 
 def test_a_part_of_a_topic_that_was_made_anew_is_not_read(broker: headrace.Broker, cluster: Cluster) -> None:
