@@ -19,8 +19,8 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(READY)   ## see the log at work: append, read, crash, recover, compact
-	@$(BIN)/python examples/log_tour.py
+demo: $(READY)   ## see it all at work: orders, a Spark pipeline that is killed and comes back, every number right
+	@$(BIN)/headrace demo
 
 check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about a minute
 	$(BIN)/ruff format --check --quiet .

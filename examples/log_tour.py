@@ -1,4 +1,4 @@
-"""A tour of the log: append, read, retry, abort, crash, recover, compact. `make demo` runs it.
+"""A tour of the log: append, read, retry, abort, crash, recover, compact.
 
 Everything that it prints was done just then, in a directory of its own.
 """

@@ -14,6 +14,7 @@ NOUNS: Final = (
     "completion",
     "config",
     "consume",
+    "demo",
     "group",
     "log",
     "produce",

@@ -1,0 +1,38 @@
+"""`headrace demo`: orders, a Spark pipeline over them that is killed and comes back, and every number right."""
+
+import click
+
+
+@click.command("demo")
+@click.option("--orders", type=click.IntRange(min=100), default=50_000, show_default=True, help="How many are sent.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The same seed gives the same orders.")
+@click.option(
+    "--kills", type=click.IntRange(min=0, max=10), default=1, show_default=True, help="How often the driver is killed."
+)
+@click.option("--master", metavar="URL", default="local[*]", show_default=True, help="Where Spark runs.")
+@click.option("--keep", is_flag=True, help="Leave everything running at the end, until Ctrl-C.")
+def command(orders: int, seed: int, kills: int, keep: bool, master: str) -> None:
+    """See it all at work: a broker, orders that come in, and a Spark pipeline that makes revenue of them, exactly once.
+
+    Its driver is killed with -9 in the middle. The results stand beside the truth at the end, and the exit code is 1 if
+    a number differs.
+    """
+    from importlib.util import find_spec  # here and below: `headrace --help` looks at every noun
+
+    from headrace.cli.output import Complaint, Finding
+
+    for module in ("pyspark", "pyarrow"):
+        if find_spec(module) is None:
+            raise Complaint(f"the demo needs {module}, which is not installed.", hint="pip install 'headrace[spark]'")
+    from rich.console import Console
+
+    from headrace.demo.driver import DriverFailedError
+    from headrace.demo.run import Settings, run
+    from headrace.demo.view import View
+
+    try:
+        right = run(Settings(orders, seed, kills, keep, master), View(Console(highlight=False)))
+    except (DriverFailedError, TimeoutError) as error:
+        raise Finding(str(error)) from None
+    if not right:
+        raise Finding("the results are not what they must be.")

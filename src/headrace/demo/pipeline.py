@@ -1,0 +1,150 @@
+"""The pipeline itself, as a user would write it: two streaming queries in one driver, exactly once from topic to topic.
+
+    orders ── decode ── join users ── deduplicate ──► orders.clean ── sum per country and minute ──► revenue
+                                              └─────► orders.dead
+
+The first query writes both of its topics in one transaction. The second reads only what is committed, so that a crash
+of the first never shows. `python -m headrace.demo.pipeline MASTER ADDRESS CHECKPOINTS MAX_OFFSETS` runs it until it is
+told to stop.
+"""
+
+import signal
+import sys
+import threading
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+import headrace.spark
+from headrace.demo import topics
+from headrace.demo.truth import BELOW_ZERO, NO_AMOUNT, NO_USER, NOT_JSON
+
+# Longer than an order can be late, and than its duplicate can be behind it: nothing is forgotten too early.
+WATERMARK: Final = "1 hour"
+TRIGGER: Final = "200 milliseconds"  # without a pause an idle query takes a tenth of a core
+_LOOK_SECONDS: Final = 0.5
+
+
+def read(spark: SparkSession, address: str, topic: str, *, max_offsets: int) -> DataFrame:
+    return (
+        spark.readStream.format("headrace")
+        .option("kafka.bootstrap.servers", address)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", max_offsets)
+        .option("kafka.isolation.level", "read_committed")
+        .option("commitOffsets", "false")  # the sink commits them, in the transaction of what was made of them
+        .load()
+    )
+
+
+def users_table(spark: SparkSession, address: str) -> DataFrame:
+    """The users as they are now: the newest record of each key. It is read again with each micro-batch."""
+    records = (
+        spark.read.format("headrace")
+        .option("kafka.bootstrap.servers", address)
+        .option("subscribe", topics.USERS)
+        .load()
+    )
+    newest = records.groupBy("key").agg(F.max_by("value", "offset").alias("value")).where("value IS NOT NULL")
+    country = F.from_json(F.col("value").cast("string"), "country string").country
+    return newest.select(F.col("key").cast("string").alias("user"), country.alias("country"))
+
+
+def cleaned(orders: DataFrame, users: DataFrame) -> DataFrame:
+    """What goes where: orders that count, each once, and dead letters that say where they come from and why."""
+    as_json = F.from_json(
+        F.col("value").cast("string"),
+        "id string, user string, cents long, broken string",
+        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "broken"},
+    )
+    decoded = orders.withWatermark("timestamp", WATERMARK).select("*", as_json.alias("order"))
+    known = decoded.join(F.broadcast(users), F.col("order.user") == F.col("user"), "left")
+    where = F.concat_ws("", "topic", F.lit("-"), "partition", F.lit("@"), "offset")
+    judged = known.withColumn("error", _error()).withColumn("where", where)
+    # A letter is its own duplicate only: it may have no id.
+    once = judged.withColumn("identity", F.when(F.col("error").isNull(), F.col("order.id")).otherwise(F.col("where")))
+    is_dead = F.col("error").isNotNull()
+    order = F.to_json(F.struct("order.id", "country", "order.cents"))
+    return once.dropDuplicatesWithinWatermark(["identity"]).select(
+        F.when(is_dead, topics.DEAD).otherwise(topics.CLEAN).alias("topic"),
+        F.col("key"),
+        F.when(is_dead, F.col("value")).otherwise(order.cast("binary")).alias("value"),
+        F.when(is_dead, F.array(_header(topics.WHY_HEADER, "error"), _header(topics.WHERE_HEADER, "where"))).alias(
+            "headers"
+        ),
+        F.col("timestamp"),
+    )
+
+
+def revenue(orders: DataFrame) -> DataFrame:
+    """Per country and minute; each change is a record, and the newest of a key counts."""
+    order = F.from_json(F.col("value").cast("string"), "country string, cents long")
+    decoded = orders.select("timestamp", order.alias("order")).select("timestamp", "order.*")
+    summed = (
+        decoded.withWatermark("timestamp", WATERMARK)
+        .groupBy(F.window("timestamp", "1 minute"), "country")
+        .agg(F.count("*").alias("orders"), F.sum("cents").alias("cents"))
+        .withColumn("minute_ms", F.unix_millis("window.start"))
+    )
+    return summed.select(
+        F.concat_ws(" ", "country", "minute_ms").cast("binary").alias("key"),
+        F.to_json(F.struct("country", "minute_ms", "orders", "cents")).cast("binary").alias("value"),
+    )
+
+
+def start(spark: SparkSession, address: str, checkpoints: str, *, max_offsets: int) -> list[Any]:
+    """Start both queries."""
+    users = users_table(spark, address)
+    clean = cleaned(read(spark, address, topics.ORDERS, max_offsets=max_offsets), users)
+    sums = revenue(read(spark, address, topics.CLEAN, max_offsets=max_offsets))
+    written = (
+        (topics.CLEAN_APP, clean, "append", None),
+        (topics.REVENUE_APP, sums, "update", topics.REVENUE),
+    )
+    return [
+        frame.writeStream.queryName(app)
+        .outputMode(mode)
+        .option("checkpointLocation", f"{checkpoints}/{app}")
+        .trigger(processingTime=TRIGGER)
+        .foreachBatch(headrace.spark.batch_writer(bootstrap=address, app=app, topic=topic))
+        .start()
+        for app, frame, mode, topic in written
+    ]
+
+
+def _error() -> Column:
+    return (
+        F.when(F.col("order.broken").isNotNull() | F.col("order.id").isNull(), NOT_JSON)
+        .when(F.col("order.cents").isNull(), NO_AMOUNT)
+        .when(F.col("order.cents") <= 0, BELOW_ZERO)
+        .when(F.col("country").isNull(), NO_USER)
+    )
+
+
+def _header(name: str, column: str) -> Column:
+    return F.struct(F.lit(name).alias("key"), F.col(column).cast("binary").alias("value"))
+
+
+def _without_plan(error: Exception | None) -> str:
+    """What went wrong; Spark adds its plan of the query, which is long."""
+    return str(error).partition("=== Streaming Query ===")[0].rstrip()
+
+
+def main(master: str, address: str, checkpoints: str, max_offsets: str) -> None:
+    told_to_stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told_to_stop.set())
+    spark = headrace.spark.session("demo", master)
+    queries = start(spark, address, checkpoints, max_offsets=int(max_offsets))
+    while not told_to_stop.wait(_LOOK_SECONDS):
+        for query in queries:
+            if not query.isActive:
+                sys.exit(f"query {query.name} has stopped: {_without_plan(query.exception())}")
+    for query in queries:
+        query.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,163 @@
+"""The story of the demo: a broker, orders that come in, a pipeline that is killed in the middle, and its results."""
+
+import tempfile
+import time
+from typing import Final, NamedTuple
+
+from headrace.client.admin import Admin
+from headrace.client.producer import Producer
+from headrace.demo import topics
+from headrace.demo.comparison import compare, is_right
+from headrace.demo.driver import Driver
+from headrace.demo.orders import SPAN_MS, Event, make_orders, make_users
+from headrace.demo.results import RevenueSoFar, is_in_transaction, progress_of, read_outcome
+from headrace.demo.sending import Sending, send_all, sending
+from headrace.demo.truth import MINUTE_MS, countries, truth_of
+from headrace.demo.view import Progress, View
+from headrace.server.embedded import EmbeddedBroker
+
+MICRO_BATCHES: Final = 15  # at least so many, so that there is a middle in which to be killed
+SEND_SECONDS: Final = 20.0
+GIVE_UP_SECONDS: Final = 600.0  # a machine that is ten times as slow still gets to the end
+_LOOK_SECONDS: Final = 0.2
+_OPEN_SECONDS: Final = 5.0  # how long to wait for a transaction that is open, to be killed in
+
+
+class Settings(NamedTuple):
+    orders: int
+    seed: int
+    kills: int
+    keep: bool
+    master: str
+
+
+def run(settings: Settings, view: View) -> bool:
+    """Whether every number is right. Raises DriverFailedError, TimeoutError."""
+    now_ms = time.time_ns() // 1_000_000
+    start_ms = (now_ms - SPAN_MS) // MINUTE_MS * MINUTE_MS
+    users, orders = make_users(settings.seed, start_ms), make_orders(settings.orders, settings.seed, start_ms)
+    wanted = truth_of(orders, countries(users))
+    with tempfile.TemporaryDirectory(prefix="headrace-demo-") as directory, EmbeddedBroker() as broker:
+        view.restart_clock()
+        view.say(f"a broker is up at {broker.address}")
+        _prepare(broker, users)
+        driver = Driver(settings.master, broker.address, directory, max_offsets=max(1, len(orders) // MICRO_BATCHES))
+        try:
+            with (
+                Admin(broker.address) as admin,
+                sending(broker.address, topics.ORDERS, orders, seconds=SEND_SECONDS) as sent,
+            ):
+                story = _Story(settings.kills, len(orders), view, admin, driver, sent, RevenueSoFar(broker.address))
+                with view.live():
+                    story.play()
+            view.say("all orders are through; the results are read, and the truth is computed")
+            wanted = truth_of(orders, countries(users))
+            lines = compare(wanted, read_outcome(broker.address), lag=story.progress.lag)
+            view.result(lines)
+            view.say("that is all")
+            if settings.keep:
+                _keep(broker.address, driver, view)
+        finally:
+            driver.stop()
+    return is_right(lines)
+
+
+def _prepare(broker: EmbeddedBroker, users: list[Event]) -> None:
+    for topic, partitions in topics.PARTITIONS.items():
+        broker.create_topic(topic, partitions, cleanup_policy="compact" if topic in topics.COMPACTED else "delete")
+    with Producer(broker.address) as producer:
+        send_all(producer, topics.USERS, users)
+
+
+def _keep(address: str, driver: Driver, view: View) -> None:
+    """Until Ctrl-C."""
+    view.note(
+        (
+            f"Everything goes on: the broker at {address}, the pipeline as process {driver.pid}.",
+            f"What the pipeline says is in {driver.log}",
+            "Try, in another terminal:",
+            f"  headrace consume {topics.REVENUE} --last 5 --read-committed --bootstrap {address}",
+            f"  headrace consume {topics.DEAD} --last 5 --json --read-committed --bootstrap {address}",
+            f"  headrace group describe {topics.CLEAN_APP} --bootstrap {address}",
+            "Ctrl-C ends it.",
+        )
+    )
+    try:
+        while True:
+            driver.check()
+            time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        pass
+
+
+class _Story:
+    """From the first start of the driver until it has done everything."""
+
+    def __init__(
+        self,
+        kills: int,
+        total: int,
+        view: View,
+        admin: Admin,
+        driver: Driver,
+        sent: Sending,
+        revenue: RevenueSoFar,
+    ) -> None:
+        self.progress = Progress(total)
+        self._kills = kills
+        self._view = view
+        self._admin = admin
+        self._driver = driver
+        self._sent = sent
+        self._revenue = revenue
+        self._deadline = time.monotonic() + GIVE_UP_SECONDS
+
+    def play(self) -> None:
+        self._driver.start()
+        self._view.say(f"orders come in; the pipeline starts, process {self._driver.pid}")
+        try:
+            for number in range(1, self._kills + 1):
+                self._wait_for(self.progress.total * number // (self._kills + 1))
+                self._kill()
+            self._wait_for_all()
+        finally:
+            self._revenue.close()
+
+    def _kill(self) -> None:
+        deadline = time.monotonic() + _OPEN_SECONDS
+        while not (is_open := is_in_transaction(self._admin, topics.CLEAN_APP)) and time.monotonic() < deadline:
+            pass  # a transaction is open for milliseconds: looking again at once is how to meet one
+        pid = self._driver.pid
+        self._driver.kill()
+        where = "within a transaction" if is_open else "between two transactions"
+        self._view.say(f"kill -9 {pid}, {where}, after {self.progress.cleaned:,} orders", "bold red")
+        self._driver.start()
+        self._view.say(f"the pipeline starts again, process {self._driver.pid}, and goes on where it was")
+
+    def _wait_for(self, cleaned: int) -> None:
+        while self._look().cleaned < cleaned:
+            self._pause()
+
+    def _wait_for_all(self) -> None:
+        while self._look().cleaned < self.progress.total or self.progress.lag:
+            self._pause()
+
+    def _pause(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise TimeoutError(
+                f"the pipeline is not through after {GIVE_UP_SECONDS:.0f} s; what it said is in {self._driver.log}"
+            )
+        self._driver.check()
+        self._sent.check()
+        time.sleep(_LOOK_SECONDS)
+
+    def _look(self) -> Progress:
+        progress = self.progress
+        progress.sent = self._sent.count
+        # In the order in which records go: one that moves on between two looks is seen twice, and none is missed.
+        progress.cleaned, orders_end = progress_of(self._admin, topics.CLEAN_APP)
+        counted, clean_end = progress_of(self._admin, topics.REVENUE_APP)
+        progress.clean_lag, progress.revenue_lag = orders_end - progress.cleaned, clean_end - counted
+        progress.cents = self._revenue.cents()
+        self._view.show(progress)
+        return progress

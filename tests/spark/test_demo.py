@@ -1,0 +1,100 @@
+"""`headrace demo`, small, as a user would run it: killed in the middle it is right, and it says so if it is not."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import pytest
+
+import headrace
+from headrace.demo import topics
+
+COMMAND = [sys.executable, "-c", "from headrace.cli import main; main()", "demo"]
+SECONDS = 900
+
+
+@contextmanager
+def demo(*options: str) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)  # its driver goes with it
+            process.communicate(timeout=120)
+
+
+def address_in(output: IO[str] | None) -> str:
+    assert output is not None
+    for line in output:
+        if found := re.search(r"a broker is up at (\S+)", line):
+            return found[1]
+    raise AssertionError("it did not say where the broker is")
+
+
+@pytest.mark.timeout(SECONDS)
+def test_a_driver_that_is_killed_in_the_middle_loses_and_doubles_nothing() -> None:
+    done = subprocess.run(
+        [*COMMAND, "--orders", "3000"], capture_output=True, text=True, timeout=SECONDS - 10, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not done.stderr
+    assert "kill -9" in done.stdout
+    assert "the pipeline starts again" in done.stdout
+    assert "Equal: nothing lost, nothing doubled." in done.stdout
+    assert done.stdout.count(" equal ") == len([line for line in done.stdout.splitlines() if line.startswith("│")]), (
+        "every line of the table"
+    )
+    assert "DIFFERENT" not in done.stdout
+
+
+@pytest.mark.timeout(SECONDS)
+def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1() -> None:
+    with demo("--orders", "600", "--kills", "0") as process:
+        address = address_in(process.stdout)
+        forged = json.dumps({"id": "forged", "country": "France", "cents": 1}).encode()
+        with headrace.Producer(address) as producer:
+            placed_ms = next(_records(address)).timestamp
+            producer.send(topics.CLEAN, forged, timestamp=placed_ms).result()
+        output, errors = process.communicate(timeout=SECONDS - 10)
+    assert process.returncode == 1, output + errors
+    assert "Not equal" in output
+    different = [line for line in output.splitlines() if "DIFFERENT" in line]
+    assert [line.split("│")[1].split(",")[0].strip() for line in different] == [
+        "France",
+        "orders that count",
+        "doubled",
+    ]
+    assert errors == "headrace: the results are not what they must be.\n"
+
+
+@pytest.mark.timeout(SECONDS)
+def test_with_keep_everything_goes_on_until_it_is_interrupted() -> None:
+    with demo("--orders", "300", "--kills", "0", "--keep") as process:
+        address = address_in(process.stdout)
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("Ctrl-C"):
+                break
+        (driver,) = [int(found[1]) for line in said if (found := re.search(r"the pipeline as process (\d+)", line))]
+        os.kill(driver, 0)
+        with headrace.Admin(address) as admin:
+            assert admin.list_group_offsets(topics.CLEAN_APP)
+        assert f"headrace group describe {topics.CLEAN_APP} --bootstrap {address}" in "".join(said)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(driver, 0)
+
+
+def _records(address: str) -> Iterator[headrace.ConsumerRecord]:
+    with headrace.Consumer(address, auto_offset_reset="earliest") as consumer:
+        consumer.assign([(topics.ORDERS, 0)])
+        yield from consumer

@@ -1,0 +1,20 @@
+"""`headrace demo` before it begins; the whole of it runs in tests/spark."""
+
+import sys
+
+import pytest
+
+from tests.support.command_line import headrace
+
+
+@pytest.mark.parametrize("module", ["pyspark", "pyarrow"])
+def test_without_the_spark_extra_it_says_what_to_install(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    ended = headrace("demo")
+    assert ended.code == 2
+    assert ended.err == f"headrace: the demo needs {module}, which is not installed.\n  pip install 'headrace[spark]'\n"
+
+
+@pytest.mark.parametrize("option", [("--orders", "0"), ("--kills", "-1"), ("--kills", "11")])
+def test_numbers_that_make_no_sense_are_refused(option: tuple[str, str]) -> None:
+    assert headrace("demo", *option).code == 2
