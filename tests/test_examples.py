@@ -44,6 +44,35 @@ created ['payments'], but not ['orders']: There is a topic 'orders' already.
 There is no topic 'invoices'.
 """
 
+AT_MOST_ONCE = """\
+did order 0
+the power is gone; it starts again
+did order 2
+did order 3
+"""
+
+AT_LEAST_ONCE = """\
+did order 0
+did order 1
+the power is gone; it starts again
+did order 1
+did order 2
+did order 3
+"""
+
+EXACTLY_ONCE = """\
+the power is gone; it starts again
+read_uncommitted: bill for order 0, bill for order 1, bill for order 1, bill for order 2, bill for order 3
+read_committed: bill for order 0, bill for order 1, bill for order 2, bill for order 3
+"""
+
+IN_ORDER = """\
+alice: order 0, order 3, order 6
+bob: order 1, order 4, order 7
+carol: order 2, order 5, order 8
+committed: 9
+"""
+
 LOG_TOUR = "Append", "Read", "Retry", "Abort", "Crash", "Compact", "Files", "The tour took"
 
 
@@ -70,6 +99,10 @@ def run(directory: Path, *arguments: str) -> str:
         ("moved_clock", MOVED_CLOCK),
         ("configs", CONFIGS),
         ("admin", ADMIN),
+        ("at_most_once", AT_MOST_ONCE),
+        ("at_least_once", AT_LEAST_ONCE),
+        ("exactly_once", EXACTLY_ONCE),
+        ("in_order", IN_ORDER),
     ],
 )
 def test_programs_print_what_they_should(name: str, output: str, tmp_path: Path) -> None:
@@ -98,6 +131,10 @@ def test_every_example_is_listed_and_tested() -> None:
         "moved_clock.py",
         "configs.py",
         "admin.py",
+        "at_most_once.py",
+        "at_least_once.py",
+        "exactly_once.py",
+        "in_order.py",
         "test_with_a_broker.py",
         "log_tour.py",
     }
