@@ -37,6 +37,8 @@ _EVERYWHERE: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",  # a window of a day must not depend on where the driver stands
     "spark.sql.execution.arrow.pyspark.enabled": "true",  # toPandas() and createDataFrame() by columns
+    # A Python worker that starts on a busy machine may need longer than Spark's 15 seconds to call back.
+    "spark.python.authenticate.socketTimeout": "2m",
     "spark.ui.showConsoleProgress": "false",  # a bar drawn over what the program prints
     "spark.ui.enabled": "false",  # a web server, and a port, that most programs do not look at; half a second at start
 }
