@@ -13,6 +13,7 @@ from headrace.cluster.config_types import ConfigKey, ConfigTable, ConfigType, In
 from headrace.cluster.foreign_configs import REFUSED, WITHOUT_EFFECT
 from headrace.cluster.group_configs import GROUP_CONFIGS, check_group_bounds
 from headrace.cluster.topic_configs import TOPIC_CONFIGS
+from headrace.cluster.unserved_configs import UNSERVED
 
 __all__ = [
     "BROKER_CONFIGS",
@@ -112,7 +113,16 @@ def check_broker_file(overrides: Mapping[str, str]) -> StartCheck:
             problems.append(InvalidConfigError(name, "can only be set while the broker runs, not in its file"))
         else:
             known[name] = text
+            if plain in UNSERVED and key is not None and not _is_default(key, text):
+                notices.append(f"{name} has no effect yet: {UNSERVED[plain]}")
     return StartCheck(problems + find_problems(BROKER_CONFIGS, known), notices)
+
+
+def _is_default(key: ConfigKey, text: str) -> bool:
+    try:
+        return key.parse(text) == key.default
+    except InvalidConfigError:
+        return False  # which is told elsewhere
 
 
 def check_broker_change(name: str, text: str | None, *, is_cluster_wide: bool) -> None:

@@ -76,12 +76,26 @@ NETWORK_CONFIGS: Final = [
         HIGH,
     ),
     # Sockets
-    ConfigKey("socket.listen.backlog.size", INT, 50, "How many connections may wait to be accepted.", minimum=1),
     ConfigKey(
-        "socket.receive.buffer.bytes", INT, 102_400, "The receive buffer of a socket; -1 leaves it to the system.", HIGH
+        "socket.listen.backlog.size",
+        INT,
+        50,
+        "How many connections may wait to be accepted; 1024 if it is not set.",
+        minimum=1,
     ),
     ConfigKey(
-        "socket.send.buffer.bytes", INT, 102_400, "The send buffer of a socket; -1 leaves it to the system.", HIGH
+        "socket.receive.buffer.bytes",
+        INT,
+        102_400,
+        "The receive buffer of a socket; -1, or not set: left to the system.",
+        HIGH,
+    ),
+    ConfigKey(
+        "socket.send.buffer.bytes",
+        INT,
+        102_400,
+        "The send buffer of a socket; -1, or not set: left to the system.",
+        HIGH,
     ),
     ConfigKey(
         "socket.request.max.bytes",

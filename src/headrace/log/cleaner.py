@@ -38,7 +38,7 @@ class Cleaner:
         self._open_files = open_files
         self.cleaned_to = dict(cleaned_to)  # exclusive; partitions that were never cleaned are not in it
         self.uncleanable: dict[TopicPartition, str] = {}
-        self._limits = limits or CleanerLimits()
+        self.limits = limits or CleanerLimits()  # of the next rounds; they may change
         self._running: dict[TopicPartition, CleaningPlan] = {}
 
     def plan_dirtiest(self, logs: Iterable[tuple[TopicPartition, Log]], *, now_ms: int) -> CleaningPlan | None:
@@ -83,7 +83,7 @@ class Cleaner:
             fs=self._fs,
             directory=log.directory,
             config=log.config,
-            limits=self._limits,
+            limits=self.limits,
             sources=sources,
             first_dirty_offset=dirt.first_dirty_offset,
             aborted=tuple(log.aborted_transactions(sources[0].base_offset, dirt.end_offset)),

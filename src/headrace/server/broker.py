@@ -20,7 +20,7 @@ from typing import Final
 from headrace.cluster.control_records import VoterEndpoint, VoterNode
 from headrace.cluster.decision import ControllerSettings
 from headrace.cluster.features import SUPPORTED_FEATURES, default_levels
-from headrace.cluster.image import EMPTY_IMAGE, is_reserved_directory
+from headrace.cluster.image import EMPTY_IMAGE, Image, is_reserved_directory
 from headrace.cluster.listeners import Listener
 from headrace.cluster.quorum import Quorum, SnapshotPolicy
 from headrace.log.checkpoints import NO_BROKER_EPOCH
@@ -46,6 +46,7 @@ from headrace.server.listener import Listeners
 from headrace.server.maintenance import Maintenance, MaintenanceSettings
 from headrace.server.metadata_log import DIRECTORY as METADATA_DIRECTORY
 from headrace.server.metadata_log import MetadataLog
+from headrace.server.node_configs import layers
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
@@ -91,12 +92,23 @@ class Broker:
         now_ms = self._clock.now_ms()
         # Logs get their topics' configs when the metadata is known; recovering one needs none of them.
         self.logs = LogDirectory.open(
-            fs, data_directory, lambda _: LogConfig(), now_ms=now_ms, not_ours=(METADATA_DIRECTORY,)
+            fs,
+            data_directory,
+            lambda _: LogConfig(),
+            now_ms=now_ms,
+            cleaner_limits=settings.cleaner_limits,
+            not_ours=(METADATA_DIRECTORY,),
         )
         self.meta = self._own(data_directory)
         self._worker = Worker(loop)
         self._metadata_log = MetadataLog.open(
-            fs, data_directory, clean=self.logs.was_clean, kraft_version=KRAFT_VERSION, now_ms=now_ms
+            fs,
+            data_directory,
+            clean=self.logs.was_clean,
+            kraft_version=KRAFT_VERSION,
+            now_ms=now_ms,
+            segment_bytes=settings.number("metadata.log.segment.bytes"),
+            segment_ms=settings.number("metadata.log.segment.ms"),
         )
         found = self._metadata_log.read()
         trouble = WriteTrouble()
@@ -152,6 +164,7 @@ class Broker:
             settings.limits,
             clock=self._clock,
             throttle_ms=self._quotas.connection_throttle_ms,
+            windows=self._windows("quota"),
         )
         self.listeners: tuple[Listener, ...] = ()  # as clients are told, once they are bound
 
@@ -224,6 +237,7 @@ class Broker:
         self.controller.subscribe(self.partitions.apply)
         self.controller.subscribe(self._coordinators.image_changed)
         self.controller.subscribe(self._quotas.apply)
+        self.controller.subscribe(self._follow_configs)
         ready: Later[None] = Later()
         self.controller.start().then(lambda _: self._register(ready))
         return ready
@@ -233,6 +247,7 @@ class Broker:
         self.partitions.apply(EMPTY_IMAGE, self.controller.image)
         self.partitions.delete_strays()
         self._quotas.apply(EMPTY_IMAGE, self.controller.image)
+        self._follow_configs(EMPTY_IMAGE, self.controller.image)
         request = BrokerRegistrationRequest(
             broker_id=self.settings.node_id,
             cluster_id=self.cluster_id,
@@ -256,6 +271,13 @@ class Broker:
             self.controller.append(outcome).then(lambda response: self._registered(response, ready))
         except StorageError as error:
             self._on_failure(error)
+
+    def _follow_configs(self, old: Image, new: Image) -> None:
+        """Limits that were changed while the broker runs."""
+        if new.configs is not old.configs:
+            settings = self.settings.with_changes(*layers(new, self.controller.settings))
+            self._listeners.limits = settings.limits
+            self.logs.cleaner.limits = settings.cleaner_limits
 
     def _registered(self, response: BrokerRegistrationResponse, ready: Later[None]) -> None:
         if response.error_code:

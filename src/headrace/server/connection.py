@@ -42,6 +42,7 @@ MAX_UNSENT_BYTES: Final = 1024 * 1024  # ready replies beyond it wait for the cl
 # One reply may be large; this much of it goes out before others get their turn. There is room for what consumers take
 # of a partition by default, which is 1 MB, and for the reply around it.
 MAX_SEND_BYTES: Final = (1024 + 128) * 1024
+ACTIVE: Final = -1  # something has happened since `idle_connections` has looked
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 _unreadable: Final = Seldom(logging.getLogger(__name__))
 
@@ -65,6 +66,7 @@ class Connection:
         "max_in_flight",
         "peer",
         "session",
+        "silent_since_ms",
     )
 
     def __init__(
@@ -96,11 +98,17 @@ class Connection:
         self.peer = sock.getpeername()
         self.session: Any = None  # what the layer above knows about this client: principal, software, fetch sessions
         self.close_reason: str | None = None
+        self.silent_since_ms = ACTIVE
         self._go_on()
 
     @property
     def is_closed(self) -> bool:
         return self.close_reason is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """For an answer that is not ready, or for a quota: its silence is not the client's."""
+        return bool(self._waiting) or self._mutes > 0
 
     # Reading
 
@@ -115,6 +123,7 @@ class Connection:
         if not size:
             self.close("the client closed it")
             return
+        self.silent_since_ms = ACTIVE
         self._take(lambda: self._splitter.received(size))
         self._go_on()
 
@@ -291,6 +300,7 @@ class Connection:
             else:
                 self._unsent[0] = data[sent:]
         self._unsent_bytes -= sent
+        self.silent_since_ms = ACTIVE
         return sent
 
     def _gather(self) -> bytes | memoryview:

@@ -12,6 +12,7 @@ read at start, and then the log from its end offset on.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from headrace.cluster.control_records import (
@@ -52,10 +53,10 @@ _READ_BYTES: Final = 4 * 1024 * 1024
 _SNAPSHOT_BATCH_RECORDS: Final = 1000
 _SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
-# Nothing is deleted by age or size: the quorum says what may go. A segment is as large as Kafka's.
+# Nothing is deleted by age or size: the quorum says what may go, segment by segment. Those are as large as Kafka's.
 LOG_CONFIG: Final = LogConfig(
     segment_bytes=1 << 30,
-    segment_ms=UNLIMITED,
+    segment_ms=7 * 24 * 3_600_000,
     max_message_bytes=MAX_BATCH_BYTES,
     cleanup_policy=frozenset(),
     message_timestamp_after_max_ms=UNLIMITED,
@@ -80,13 +81,22 @@ class MetadataLog:
 
     @classmethod
     def open(
-        cls, fs: FileSystem, data_directory: str, *, clean: bool, kraft_version: int, now_ms: int
+        cls,
+        fs: FileSystem,
+        data_directory: str,
+        *,
+        clean: bool,
+        kraft_version: int,
+        now_ms: int,
+        segment_bytes: int = LOG_CONFIG.segment_bytes,
+        segment_ms: int = LOG_CONFIG.segment_ms,
     ) -> "MetadataLog":
         """Raises StorageError."""
+        config = replace(LOG_CONFIG, segment_bytes=segment_bytes, segment_ms=segment_ms)
         directory = f"{data_directory}/{DIRECTORY}"
         fs.make_dir(directory)
         # Recovery reads all of it: it is small, and its recovery point stands in no checkpoint, as with Kafka.
-        log = Log.open(fs, directory, LOG_CONFIG, clean=clean, now_ms=now_ms, topic_id=TOPIC_ID)
+        log = Log.open(fs, directory, config, clean=clean, now_ms=now_ms, topic_id=TOPIC_ID)
         return cls(fs, directory, log, kraft_version=kraft_version)
 
     # Reading

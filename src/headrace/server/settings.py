@@ -19,9 +19,13 @@ from headrace.cluster.listeners import (
     parse_host_counts,
     parse_listeners,
 )
-from headrace.server.listener import ConnectionLimits
+from headrace.log.cleaner_run import CleanerLimits
+from headrace.server.listener import SYSTEM_DEFAULT, WIDE_BACKLOG, ConnectionLimits
 
 MAX_IN_FLIGHT: Final = 64  # Kafka clients send 5 at a time, or some tens where somebody tuned them
+
+_ANY_RATE: Final = 1e300  # Kafka's default is the largest number there is
+_SOCKET_CONFIGS: Final = ("socket.listen.backlog.size", "socket.receive.buffer.bytes", "socket.send.buffer.bytes")
 
 # A quorum and replicas of one: what Kafka's own single-node file says.
 _SINGLE_NODE: Final[Mapping[str, str]] = {
@@ -68,13 +72,31 @@ class Settings(NamedTuple):
 
     @property
     def limits(self) -> ConnectionLimits:
+        """For the sockets. Where Kafka's default for them is narrow, the system's choice holds until one is given."""
+        given = {name: self.number(name) for name in _SOCKET_CONFIGS if name in self.static}
         return ConnectionLimits(
             max_connections=self.number("max.connections"),
             max_connections_per_ip=self.number("max.connections.per.ip"),
-            max_connections_per_ip_overrides=parse_host_counts(self.static.get("max.connections.per.ip.overrides", "")),
+            max_connections_per_ip_overrides=parse_host_counts(self.text("max.connections.per.ip.overrides") or ""),
+            max_connection_creation_rate=self.number("max.connection.creation.rate"),
+            connections_max_idle_ms=self.number("connections.max.idle.ms"),
             socket_request_max_bytes=self.number("socket.request.max.bytes"),
             max_in_flight=MAX_IN_FLIGHT,
+            socket_listen_backlog_size=given.get("socket.listen.backlog.size", WIDE_BACKLOG),
+            socket_receive_buffer_bytes=given.get("socket.receive.buffer.bytes", SYSTEM_DEFAULT),
+            socket_send_buffer_bytes=given.get("socket.send.buffer.bytes", SYSTEM_DEFAULT),
         )
+
+    @property
+    def cleaner_limits(self) -> CleanerLimits:
+        rate: Any = self.values["log.cleaner.io.max.bytes.per.second"]
+        return CleanerLimits(self.number("log.cleaner.dedupe.buffer.size"), None if rate >= _ANY_RATE else rate)
+
+    def with_changes(
+        self, node: Mapping[str, str], cluster: Mapping[str, str], static: Mapping[str, str]
+    ) -> "Settings":
+        """As they hold with what was set while the broker runs."""
+        return self._replace(values=broker_values(node, cluster, static))
 
     def told(self, bound: Sequence[Listener]) -> tuple[Listener, ...]:
         """What clients are told, when the listeners are bound."""
@@ -96,6 +118,11 @@ def load_settings(given: Mapping[str, str]) -> Settings:
     secured = [each.name for each in listeners if protocols[each.name] is not SecurityProtocol.PLAINTEXT]
     if secured:
         raise SettingsError(f"listeners: {', '.join(secured)} want TLS or SASL, which is not served yet; use PLAINTEXT")
+    roles: Any = values["process.roles"]
+    if roles and set(roles) != {"broker", "controller"}:
+        raise SettingsError("process.roles: a node is broker and controller; write broker,controller or leave it out")
+    if values["authorizer.class.name"]:
+        raise SettingsError("authorizer.class.name: access rules are not enforced yet; leave it out to serve everybody")
     directories: Any = values["log.dirs"] or values["log.dir"] or ()
     if len(directories) > 1:
         raise SettingsError(f"log.dirs: {len(directories)} data directories are given, and one is served yet")

@@ -193,8 +193,9 @@ def test_kafkas_own_example_file_starts_a_broker() -> None:
         }
     )
     assert check.problems == []
-    (notice,) = check.notices
-    assert notice.startswith("num.network.threads has no effect: a Headrace broker runs one event loop")
+    between_brokers, threads = check.notices
+    assert between_brokers.startswith("inter.broker.listener.name has no effect yet: there is one broker")
+    assert threads.startswith("num.network.threads has no effect: a Headrace broker runs one event loop")
 
 
 def test_one_listener_can_have_its_own_value() -> None:

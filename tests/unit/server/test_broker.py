@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from headrace.cluster.image import ConfigKind
 from headrace.log.errors import LockedError
 from headrace.protocol.apis import API_BY_NAME, load
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.header import read_response_header, response_header_version, write_request_header
 from headrace.protocol.messages import alter_client_quotas as quotas
+from headrace.protocol.messages import incremental_alter_configs as alter_configs
 from headrace.protocol.messages.api_versions import ApiVersionsRequest
 from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -32,6 +34,7 @@ NAMES = {
     "ApiVersions": 4,
     "CreateTopics": 7,
     "Fetch": 12,
+    "IncrementalAlterConfigs": 1,
     "Metadata": 12,
     "Produce": 9,
     "UnregisterBroker": 0,
@@ -194,6 +197,14 @@ def test_all_that_is_wrong_with_the_configs_is_told_at_once() -> None:
     assert "log.retention.ms must be a whole number of milliseconds" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [("process.roles", "broker"), ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer")]
+)
+def test_what_would_silently_be_missing_is_refused(name: str, text: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}: .*leave it out"):
+        load_settings({"listeners": "PLAINTEXT://127.0.0.1:0", name: text})
+
+
 def test_metadata_names_this_broker_as_leader_and_controller(tmp_path: Path) -> None:
     async def story() -> None:
         running = await Running(tmp_path).start()
@@ -234,6 +245,41 @@ def test_who_is_too_fast_is_not_listened_to_for_as_long_as_it_was_told(tmp_path:
 
     asyncio.run(limit())
     asyncio.run(story())  # the quota was not forgotten
+
+
+def test_limits_on_connections_follow_configs_that_are_set_while_the_broker_runs(tmp_path: Path) -> None:
+    async def limit(node: Running, text: str | None) -> None:
+        config = alter_configs.AlterableConfig("max.connections", 0 if text else 1, text)
+        resource = alter_configs.AlterConfigsResource(ConfigKind.BROKER, "", [config])
+        request = alter_configs.IncrementalAlterConfigsRequest([resource])
+        response = await node.ask("IncrementalAlterConfigs", request)
+        assert response.responses[0].error_code == ErrorCode.NONE
+
+    async def is_welcome(node: Running) -> bool:
+        listener = node.broker.listeners[0]
+        reader, writer = await asyncio.open_connection(listener.host, listener.port)
+        content = write_request_header(RequestHeader(18, 0, 1, "test"))
+        writer.write(struct.pack(">i", len(content)) + content)
+        try:
+            return bool(await asyncio.wait_for(reader.read(4), 10))
+        except ConnectionResetError:  # it was closed with the request in it
+            return False
+        finally:
+            writer.close()
+
+    async def story() -> None:
+        node = await Running(tmp_path).start()
+        assert await is_welcome(node)
+        await limit(node, "1")
+        assert not await is_welcome(node)
+        await node.stop()
+        again = await Running(tmp_path).start()
+        assert not await is_welcome(again)
+        await limit(again, None)
+        assert await is_welcome(again)
+        await again.stop()
+
+    asyncio.run(story())
 
 
 def test_a_broker_that_was_unregistered_stays_out_until_it_is_started_again(

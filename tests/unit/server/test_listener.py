@@ -10,6 +10,7 @@ import pytest
 from headrace.cluster.listeners import Endpoint, Listener
 from headrace.server.clock import MovableClock
 from headrace.server.connection import Connection, Reply
+from headrace.server.later import Later
 from headrace.server.listener import ConnectionLimits, Listeners
 
 LIMITS = ConnectionLimits(
@@ -166,5 +167,124 @@ def test_those_who_are_held_count_as_connections_and_end_with_the_others() -> No
             assert await ask(refused, b"", 1) == b""  # at once
             listeners.close()
             assert [await ask(client, b"", 1) for client in (first, second)] == [b"", b""]
+
+    asyncio.run(story())
+
+
+def test_a_connection_on_which_nothing_happens_is_closed_and_the_others_stay() -> None:
+    clock = MovableClock(0)
+    waits: list[Later[Reply]] = []
+
+    def answer_all_but_w(
+        _: Connection, buffer: bytearray, __: memoryview, start: int, end: int
+    ) -> Reply | Later[Reply]:
+        if buffer[start:end] == b"w":
+            waits.append(Later())
+            return waits[-1]
+        return [bytes(buffer[start:end])]
+
+    async def story() -> None:
+        limits = LIMITS._replace(connections_max_idle_ms=1000)
+        listeners = Listeners(asyncio.get_running_loop(), answer_all_but_w, limits, idle_clock=clock)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address) as silent, connect(address) as active, connect(address) as waiting:
+            assert await ask(silent, b"\0\0\0\x01x", 1) == b"x"
+            waiting.sendall(b"\0\0\0\x01w")
+            await until(lambda: bool(waits))
+            for _ in range(4):
+                assert len(listeners.connections) == 3
+                assert await ask(active, b"\0\0\0\x01x", 1) == b"x"
+                clock.move(250)
+            clock.move(100)
+            assert await ask(silent, b"", 1) == b""
+            assert len(listeners.connections) == 2
+            clock.move(800)
+            waits[0].resolve([b"w"])
+            assert await ask(waiting, b"", 1) == b"w"
+            clock.move(1100)
+            assert not listeners.connections
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_without_a_limit_silence_is_no_reason_to_close() -> None:
+    clock = MovableClock(0)
+
+    async def story() -> None:
+        listeners = Listeners(asyncio.get_running_loop(), echo, LIMITS, idle_clock=clock)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address):
+            await until(lambda: len(listeners.connections) == 1)
+            clock.move(10**9)
+            assert len(listeners.connections) == 1
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_connections_that_come_too_fast_wait_at_the_door_and_are_then_let_in() -> None:
+    clock = MovableClock(10**6)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        # Ten windows' worth may come at once, as Kafka reckons; each one more has to wait for a second.
+        limits = LIMITS._replace(max_connections=100, max_connection_creation_rate=1)
+        listeners = Listeners(loop, echo, limits, clock=clock)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(connect(address)) for _ in range(12)]
+            await until(lambda: len(listeners.connections) == 10)
+            assert await ask(clients[9], b"\0\0\0\x01x", 1) == b"x"
+            for number in (10, 11):
+                clients[number].setblocking(False)
+                await loop.sock_sendall(clients[number], b"\0\0\0\x01x")
+                clock.move(999)
+                with pytest.raises(BlockingIOError):
+                    clients[number].recv(1)
+                assert len(listeners.connections) == number
+                clock.move(1)
+                assert await ask(clients[number], b"", 1) == b"x"
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_who_waits_at_the_door_is_sent_away_when_accepting_stops() -> None:
+    clock = MovableClock(10**6)
+
+    async def story() -> None:
+        limits = LIMITS._replace(max_connection_creation_rate=0)
+        listeners = Listeners(asyncio.get_running_loop(), echo, limits, clock=clock)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address) as client:
+            await until(lambda: clock.next_ms is not None)
+            listeners.stop_accepting()
+            clock.move(1000)
+            assert await ask(client, b"", 1) == b""
+            assert not listeners.connections
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_the_sizes_of_a_sockets_buffers_can_be_given() -> None:
+    async def story() -> None:
+        limits = LIMITS._replace(socket_receive_buffer_bytes=20_000, socket_send_buffer_bytes=30_000)
+        listeners = Listeners(asyncio.get_running_loop(), echo, limits)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address):
+            await until(lambda: len(listeners.connections) == 1)
+            (connection,) = listeners.connections
+            sizes = [
+                connection._sock.getsockopt(socket.SOL_SOCKET, name) for name in (socket.SO_RCVBUF, socket.SO_SNDBUF)
+            ]
+            assert sizes == [40_000, 60_000]  # Linux doubles them, for its own needs
+        listeners.close()
 
     asyncio.run(story())

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from headrace.cluster.config_resolution import ConfigSource, ResolvedConfig
 from headrace.cluster.image import ConfigKind, ConfigResource
+from headrace.cluster.unserved_configs import documentation_of
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -61,7 +62,7 @@ def _config(found: ResolvedConfig, request: DescribeConfigsRequest) -> DescribeC
         is_sensitive=found.key.is_sensitive,
         synonyms=synonyms,
         config_type=found.key.type,
-        documentation=found.key.doc if request.include_documentation else None,
+        documentation=documentation_of(found.key) if request.include_documentation else None,
     )
 
 
