@@ -198,7 +198,8 @@ def test_all_that_is_wrong_with_the_configs_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), [("process.roles", "broker"), ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer")]
+    ("name", "text"),
+    [("process.roles", "broker"), ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer")],
 )
 def test_what_would_silently_be_missing_is_refused(name: str, text: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}: .*leave it out"):
