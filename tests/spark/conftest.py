@@ -17,7 +17,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    made = session("tests", "local[2,4]")
+    # A worker that starts on a machine with other work may need longer than Spark's 15 seconds to call back.
+    made = session("tests", "local[2,4]", conf={"spark.python.authenticate.socketTimeout": "2m"})
     try:
         yield made
     finally:

@@ -53,14 +53,27 @@ def numbers(frame: DataFrame) -> list[int]:
     return sorted(int(bytes(row.value)) for row in frame.select("value").collect())
 
 
-def start(frame: DataFrame, name: str, checkpoint: object, **trigger: Any) -> StreamingQuery:
-    """Into the table in memory of this name; with no trigger, all that there is now."""
-    writer = frame.writeStream.format("memory").queryName(name).option("checkpointLocation", str(checkpoint))
-    return writer.trigger(**(trigger or {"availableNow": True})).start()
+class Rows:
+    """Where a streaming query leaves its rows: on the driver, so that it may be stopped and go on."""
 
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
 
-def run(frame: DataFrame, name: str, checkpoint: object, **trigger: Any) -> list[dict[str, Any]]:
-    """The progress of each micro-batch with rows, of a query that ends by itself."""
-    query = start(frame, name, checkpoint, **trigger)
-    assert query.awaitTermination(QUERY_SECONDS), "the query did not end"
-    return [dict(each) for each in query.recentProgress if each["numInputRows"]]
+    def add(self, frame: DataFrame, _: int) -> None:
+        self.batches.append(numbers(frame))
+
+    @property
+    def values(self) -> list[int]:
+        """All so far, sorted."""
+        return sorted(value for batch in self.batches for value in batch)
+
+    def start(self, frame: DataFrame, checkpoint: object, **trigger: Any) -> StreamingQuery:
+        """With no trigger, a query that reads what there is now and ends."""
+        writer = frame.writeStream.foreachBatch(self.add).option("checkpointLocation", str(checkpoint))
+        return writer.trigger(**(trigger or {"availableNow": True})).start()
+
+    def run(self, frame: DataFrame, checkpoint: object) -> list[dict[str, Any]]:
+        """Until it ends by itself; the progress of each micro-batch with rows."""
+        query = self.start(frame, checkpoint)
+        assert query.awaitTermination(QUERY_SECONDS), "the query did not end"
+        return [dict(each) for each in query.recentProgress if each["numInputRows"]]
