@@ -9,6 +9,7 @@ from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.messages.metadata import MetadataRequest
+from headrace.server.broker import StartError
 from tests.support.disk_broker import DiskBroker, errors, running
 from tests.support.retrying_producer import fetch
 from tests.support.waiting import wait_until
@@ -129,3 +130,23 @@ def test_a_metadata_log_that_cannot_be_synced_stops_the_broker_and_it_starts_aga
         assert "Input/output error" in str(broker.thread.failure)
     with running(fs) as broker:
         assert broker.values("t") == [b"kept"]
+
+
+def test_a_broker_whose_metadata_cannot_be_synced_lets_its_clients_go(fs: MemoryFileSystem) -> None:
+    """As Apache Kafka halts: what the cluster is, nobody can know any more. A restart finds what reached the disk."""
+    with running(fs) as broker:
+        assert broker.create_topic("before") is ErrorCode.NONE
+        address = broker.client.sock.getpeername()
+        with WireClient(address) as bystander:
+            fs.faults = [Fault("sync", path_end="__cluster_metadata-0/00000000000000000000.log")]
+            broker.client.send("CreateTopics", 5, broker.creation_of("after"))
+            assert broker.client.receive_until_closed() == []
+            assert bystander.receive_until_closed() == []
+            assert isinstance(broker.thread.failure, OSError)
+            with pytest.raises(ConnectionRefusedError):
+                WireClient(address)
+        with pytest.raises(StartError, match="the broker stops"):
+            broker.thread.call(lambda node: node.idle())
+        broker.stop()
+    with running(fs) as broker:
+        assert broker.create_topic("before") is ErrorCode.TOPIC_ALREADY_EXISTS

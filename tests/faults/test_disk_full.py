@@ -17,6 +17,7 @@ from headrace.protocol.messages.incremental_alter_configs import (
 )
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.server.reserve import FILE_NAME, PIECE_BYTES, PIECES
 from tests.support.disk_broker import DATA, NOW_MS, DiskBroker, errors, running
 from tests.support.waiting import wait_until
 
@@ -153,7 +154,34 @@ class TestMetadata:
             rows = client.ask("IncrementalAlterConfigs", 1, request).responses
         return ErrorCode(rows[0].error_code)
 
-    @pytest.mark.parametrize("api", ["CreateTopics", "DeleteTopics", "CreatePartitions", "IncrementalAlterConfigs"])
+    @pytest.mark.parametrize("leave_bytes", [0, 30])
+    def test_topics_can_be_deleted_to_make_room(self, broker: DiskBroker, leave_bytes: int) -> None:
+        names = [f"t{number}" for number in range(PIECES)]
+        for name in names:
+            broker.create_topic(name)
+        reserve = f"{DATA}/{FILE_NAME}"
+        wait_until(lambda: broker.fs.exists(reserve) and broker.fs.size_of(reserve) == PIECES * PIECE_BYTES)
+        for left, name in enumerate(names):
+            broker.fill(leave_bytes=leave_bytes)  # others take what the deletion before has left
+            assert broker.create_topic("new") is STORAGE_ERROR
+            rows = broker.client.ask("DeleteTopics", 5, DeleteTopicsRequest(topic_names=[name])).responses
+            assert [row.error_code for row in rows] == [ErrorCode.NONE]
+            topics = broker.client.ask("Metadata", 9, MetadataRequest(topics=None)).topics
+            assert len(topics) == PIECES - left - 1
+        broker.make_room()
+        assert broker.create_topic("new") is ErrorCode.NONE
+
+    def test_without_a_reserve_a_deletion_is_refused_and_can_be_tried_again(self, broker: DiskBroker) -> None:
+        broker.create_topic("t")
+        wait_until(lambda: broker.fs.exists(f"{DATA}/{FILE_NAME}"))
+        broker.thread.call(lambda node: node.idle())
+        broker.fs.remove(f"{DATA}/{FILE_NAME}")
+        broker.fill()
+        assert self.code_of(broker, "DeleteTopics") is STORAGE_ERROR
+        broker.make_room()
+        assert self.code_of(broker, "DeleteTopics") is ErrorCode.NONE
+
+    @pytest.mark.parametrize("api", ["CreateTopics", "CreatePartitions", "IncrementalAlterConfigs"])
     @pytest.mark.parametrize("leave_bytes", [0, 30])
     def test_a_change_is_refused_and_can_be_tried_again(self, broker: DiskBroker, api: str, leave_bytes: int) -> None:
         broker.create_topic("t")

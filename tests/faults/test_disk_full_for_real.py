@@ -8,6 +8,7 @@ import pytest
 
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from headrace.protocol.messages.delete_topics import DeleteTopicsRequest
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.protocol.records import NewRecord, build_batch
 from tests.support.broker_process import BrokerProcess
@@ -162,3 +163,18 @@ def test_a_stop_on_a_full_disk_ends_and_says_so(on_small_disk: BrokerProcess) ->
     assert broker.stop() == 1
     assert "the stop was not clean" in broker.log_text()
     broker.check_log()
+
+
+def test_a_topic_can_be_deleted_on_a_full_disk(on_small_disk: BrokerProcess) -> None:
+    broker = on_small_disk
+    with told(broker) as story:
+        assert story.create("gone") is ErrorCode.NONE
+        fill_up(broker)
+        for size in (100_000, 100):
+            story.produce_until_refused("plain", size)
+        story.create_until_refused()
+        answer = story.client.ask("DeleteTopics", 5, DeleteTopicsRequest(topic_names=["gone"]))
+        assert [row.error_code for row in answer.responses] == [ErrorCode.NONE]
+        story.check()
+        make_room(broker)
+        assert story.create("gone") is ErrorCode.NONE

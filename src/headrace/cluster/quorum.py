@@ -23,7 +23,7 @@ tells how far by `Flushed`. It may sync many appends at once.
 
 from typing import Final, NamedTuple, TypeAlias
 
-from headrace.cluster.control_records import ControlRecord, VoterNode, leader_change, membership
+from headrace.cluster.control_records import ControlRecord, VoterEndpoint, VoterNode, leader_change, membership
 from headrace.cluster.metadata_records import MetadataRecord
 from headrace.cluster.quorum_state import QuorumState
 
@@ -189,6 +189,11 @@ class Quorum:
     def leader_id(self) -> int:
         """Who leads, as far as this node knows, or NOBODY."""
         return self.state.leader_id
+
+    def reached_at(self, *endpoints: VoterEndpoint) -> None:
+        """Where others find this node, which it may know only when its listeners are bound; before it starts."""
+        assert not self._leading, f"node {self.me.voter_id} leads, and others know where it is"
+        self.me = self.me._replace(endpoints=endpoints)
 
     def step(self, event: Event, *, now_ms: int) -> list[Effect]:
         """Take an event, and say what must be done."""

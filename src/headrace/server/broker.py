@@ -22,7 +22,7 @@ from headrace.cluster.decision import ControllerSettings
 from headrace.cluster.features import SUPPORTED_FEATURES, default_levels
 from headrace.cluster.image import EMPTY_IMAGE, Image, is_reserved_directory
 from headrace.cluster.listeners import Listener
-from headrace.cluster.quorum import Quorum, SnapshotPolicy
+from headrace.cluster.quorum import OnDisk, Quorum, SnapshotPolicy
 from headrace.log.checkpoints import NO_BROKER_EPOCH
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
@@ -45,12 +45,13 @@ from headrace.server.later import Later
 from headrace.server.listener import Listeners
 from headrace.server.maintenance import Maintenance, MaintenanceSettings
 from headrace.server.metadata_log import DIRECTORY as METADATA_DIRECTORY
-from headrace.server.metadata_log import MetadataLog
+from headrace.server.metadata_log import Found, MetadataLog
 from headrace.server.node_configs import layers
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
 from headrace.server.quotas_rates import Windows
+from headrace.server.reserve import Reserve
 from headrace.server.settings import Settings
 from headrace.server.worker import Worker
 from headrace.server.write_trouble import WriteTrouble
@@ -60,7 +61,6 @@ _LOG: Final = logging.getLogger(__name__)
 KRAFT_VERSION: Final = 1
 _REGISTRATION_VERSION: Final = 4
 _CLOSING_SYNCS: Final = 32  # threads, for some tens of milliseconds: the file system lets many wait for one commit
-_CONTROLLER_PORT: Final = 0  # nobody else votes, so nobody dials this controller
 
 
 class StartError(Exception):
@@ -99,40 +99,37 @@ class Broker:
             cleaner_limits=settings.cleaner_limits,
             not_ours=(METADATA_DIRECTORY,),
         )
-        self.meta = self._own(data_directory)
-        self._worker = Worker(loop)
-        self._metadata_log = MetadataLog.open(
-            fs,
-            data_directory,
-            clean=self.logs.was_clean,
-            kraft_version=KRAFT_VERSION,
-            now_ms=now_ms,
-            segment_bytes=settings.number("metadata.log.segment.bytes"),
-            segment_ms=settings.number("metadata.log.segment.ms"),
-        )
-        found = self._metadata_log.read()
-        trouble = WriteTrouble()
-        self.controller = Controller(
-            self._metadata_log,
-            Quorum(
-                self._voter(),
-                found.on_disk,
+        with contextlib.ExitStack() as undo:  # whoever cannot start leaves the directory to others
+            undo.callback(self._give_directory_back)
+            self.meta = self._own(data_directory)
+            self._worker = Worker(loop)
+            undo.callback(self._worker.abandon)
+            self._metadata_log = MetadataLog.open(
+                fs,
+                data_directory,
+                clean=self.logs.was_clean,
                 kraft_version=KRAFT_VERSION,
-                policy=SnapshotPolicy(
-                    settings.number("metadata.log.max.record.bytes.between.snapshots"),
-                    settings.number("metadata.log.max.snapshot.interval.ms"),
-                ),
                 now_ms=now_ms,
-            ),
-            found.replay,
-            settings=self._controller_settings(),
-            levels=default_levels(),
-            session_timeout_ms=settings.number("broker.session.timeout.ms"),
-            clock=self._clock,
-            worker=self._worker,
-            on_failure=on_failure,
-            trouble=trouble,
-        )
+                segment_bytes=settings.number("metadata.log.segment.bytes"),
+                segment_ms=settings.number("metadata.log.segment.ms"),
+            )
+            undo.callback(self._metadata_log.log.segments.close)
+            found = self._read_metadata()
+            trouble = WriteTrouble()
+            self.controller = Controller(
+                self._metadata_log,
+                self._quorum(found.on_disk, now_ms),
+                found.replay,
+                settings=self._controller_settings(),
+                levels=default_levels(),
+                session_timeout_ms=settings.number("broker.session.timeout.ms"),
+                clock=self._clock,
+                worker=self._worker,
+                on_failure=on_failure,
+                trouble=trouble,
+                reserve=Reserve(fs, data_directory),
+            )
+            undo.pop_all()
         self._flushes = GroupCommit(self._worker)
         self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static, trouble)
         self._coordinators = Coordinators(
@@ -175,7 +172,6 @@ class Broker:
         if meta is None:
             meta = MetaProperties(uuid_to_text(self._new_id()), node_id, self._new_id())
         elif meta.node_id != node_id:
-            self.logs.close()
             raise StartError(
                 f"cannot start on {path}: it belongs to node {meta.node_id}, and node.id is {node_id}.\n"
                 f"  Use another data directory, or start with --set node.id={meta.node_id}."
@@ -188,6 +184,14 @@ class Broker:
         if meta != self.logs.meta:
             self.logs.write_meta(meta)
         return meta
+
+    def _give_directory_back(self) -> None:
+        """As it was found, if that was clean."""
+        if self.logs.broker_epoch is None:
+            self.logs.abandon()
+        else:
+            with contextlib.suppress(StorageError):
+                self.logs.close(broker_epoch=self.logs.broker_epoch)
 
     def _new_id(self) -> bytes:
         """A random uuid whose text does not begin with a dash, which tools would take for an option."""
@@ -204,12 +208,24 @@ class Broker:
     def directory_id(self) -> bytes:
         return self.meta.directory_id or ZERO_UUID
 
-    def _voter(self) -> VoterNode:
-        return VoterNode(
-            self.settings.node_id,
-            self.directory_id,
-            (VoterEndpoint("CONTROLLER", "localhost", _CONTROLLER_PORT),),
+    def _read_metadata(self) -> Found:
+        """Raises StartError, since nothing can be served without them."""
+        try:
+            return self._metadata_log.read()
+        except ValueError as error:  # bytes that are no records, or records that contradict one another
+            raise StartError(f"cannot start on {self.logs.path}: its metadata cannot be read: {error}") from error
+
+    def _quorum(self, on_disk: OnDisk, now_ms: int) -> Quorum:
+        """Raises StartError."""
+        number = self.settings.number
+        policy = SnapshotPolicy(
+            number("metadata.log.max.record.bytes.between.snapshots"), number("metadata.log.max.snapshot.interval.ms")
         )
+        me = VoterNode(self.settings.node_id, self.directory_id, ())
+        try:
+            return Quorum(me, on_disk, kraft_version=KRAFT_VERSION, policy=policy, now_ms=now_ms)
+        except ValueError as error:
+            raise StartError(f"cannot start on {self.logs.path}: {error}.") from error
 
     def _controller_settings(self) -> ControllerSettings:
         settings = self.settings
@@ -234,6 +250,9 @@ class Broker:
         self.listeners = tuple(
             listener if listener.host else listener._replace(host=_own_host()) for listener in self.settings.told(bound)
         )
+        # There is no listener for controllers alone: what they answer, this node answers where clients come.
+        first = self.listeners[0]
+        self.controller.quorum.reached_at(VoterEndpoint(self.settings.controller_listener, first.host, first.port))
         self.controller.subscribe(self.partitions.apply)
         self.controller.subscribe(self._coordinators.image_changed)
         self.controller.subscribe(self._quotas.apply)
@@ -307,6 +326,7 @@ class Broker:
         self._coordinators.start(self.controller.image)
         self._listeners.start()
         ready.resolve(None)
+        self.controller.fill_reserve()
 
     def _beat_later(self) -> None:
         self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)

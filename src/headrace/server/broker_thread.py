@@ -1,6 +1,7 @@
 """One run of a broker on a thread of its own, from a start to a stop or a crash; other threads ask it to do things."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -14,6 +15,8 @@ from headrace.server.faults import Faults
 from headrace.server.later import Later
 from headrace.server.settings import Settings
 from headrace.server.shared_clock import SharedClock
+
+_LOG: Final = logging.getLogger(__name__)
 
 START_SECONDS: Final = 60.0  # recovery of a large directory takes its time
 STOP_SECONDS: Final = 30.0
@@ -56,6 +59,7 @@ class BrokerThread:
         """What the broker answers, when it does."""
 
         async def asked() -> T:
+            self._check()
             return await self._settled(ask(self.ready()))
 
         self.ready()
@@ -104,8 +108,7 @@ class BrokerThread:
         try:
             await self._settled(broker.start())
         except BaseException:
-            broker.kill()
-            self._broker = None
+            self._die()
             raise
         return broker
 
@@ -117,12 +120,20 @@ class BrokerThread:
         self._broker.close()
 
     async def _kill(self) -> None:
-        if self._broker is not None:
-            self._broker.kill()
+        self._die()
 
     def _failed(self, error: Exception) -> None:
+        """It cannot go on: as Apache Kafka's process halts then, clients are let go, and a restart recovers."""
         if not self._failure.done():
             self._failure.set_result(error)
+            _LOG.error("the broker stops: %s", error)
+            self._loop.call_soon(self._die)  # whoever found out is still at work
+
+    def _die(self) -> None:
+        """Once."""
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            broker.kill()
 
     async def _settled(self, later: Later[T]) -> T:
         """Wait for it, or for a failure, after which it never comes."""
@@ -131,9 +142,14 @@ class BrokerThread:
         either: list[asyncio.Future[Any]] = [answer, self._failure]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
-            error = self._failure.result()
-            raise StartError(f"the broker stops: {error}") from error
+            self._check()
         return answer.result()
+
+    def _check(self) -> None:
+        """Raises StartError if the broker cannot go on."""
+        error = self.failure
+        if error is not None:
+            raise StartError(f"the broker stops: {error}") from error
 
     def _idle(self) -> Later[None]:
         if self._broker is not None:

@@ -6,9 +6,10 @@ appends to the metadata log at once, lets the worker thread sync it (many append
 publishes the committed image and sends the replies that waited for it.
 
 A disk without room does no harm. A batch that it does not take is cut off again, the decision behind it is withdrawn,
-and whoever asked gets the error: nothing has happened, and it may be tried again. A snapshot that cannot be written is
-tried again later. But if a sync fails, or a part cannot be cut off, then the node cannot know any more what the cluster
-is: `on_failure` is called, and the broker stops.
+and whoever asked gets the error: nothing has happened, and it may be tried again. What makes room, as deletions do, is
+written where a reserve was kept for it (`reserve`). A snapshot that cannot be written is tried again later. But if a
+sync fails, or a part cannot be cut off, then the node cannot know any more what the cluster is: `on_failure` is called,
+and the broker stops.
 """
 
 import logging
@@ -42,10 +43,11 @@ from headrace.cluster.quorum import (
 )
 from headrace.cluster.replay import Replay
 from headrace.log.chores import Chore, FlushPlan
-from headrace.log.errors import StorageError
+from headrace.log.errors import StorageError, is_passing
 from headrace.server.clock import Clock
 from headrace.server.later import Later
 from headrace.server.metadata_log import MetadataLog
+from headrace.server.reserve import Reserve
 from headrace.server.worker import Worker
 from headrace.server.write_trouble import WriteTrouble
 
@@ -70,8 +72,10 @@ class Controller:
         worker: Worker,
         on_failure: Callable[[Exception], None],
         trouble: WriteTrouble | None = None,
+        reserve: Reserve | None = None,
     ) -> None:
         self._log = log
+        self._reserve = reserve
         self._trouble = trouble or WriteTrouble()
         self._quorum = quorum
         self._clock = clock
@@ -116,17 +120,18 @@ class Controller:
         """Call `listener(old, new)` at every commit that changed the image, before replies go out."""
         self._listeners.append(listener)
 
-    def submit(self, decide: Callable[[Image], Decision[R]]) -> Later[R]:
+    def submit(self, decide: Callable[[Image], Decision[R]], *, makes_room: bool = False) -> Later[R]:
         """Decide on the newest image; the reply when all that it rests on is committed. Raises StorageError."""
-        return self.append(self._office.adopt(decide(self._office.image)))
+        return self.append(self._office.adopt(decide(self._office.image)), makes_room=makes_room)
 
-    def append(self, outcome: Outcome[R]) -> Later[R]:
+    def append(self, outcome: Outcome[R], *, makes_room: bool = False) -> Later[R]:
         """What `office` has adopted; to be called at once, since offsets are given in order.
 
-        Raises StorageError: the disk has no room for it, and it is as if it had not been decided.
+        Raises StorageError: the disk has no room for it, and it is as if it had not been decided. What `makes_room` may
+        use the reserve.
         """
         if outcome.records:
-            self._propose(outcome)
+            self._propose(outcome, makes_room)
         later: Later[R] = Later()
         if outcome.reply_offset <= self.committed_offset:
             later.resolve(outcome.reply)
@@ -134,21 +139,29 @@ class Controller:
             self._replies.append((outcome.reply_offset, lambda: later.resolve(outcome.reply)))
         return later
 
-    def _propose(self, outcome: Outcome[R]) -> None:
+    def _propose(self, outcome: Outcome[R], makes_room: bool) -> None:
         now_ms = self._clock.now_ms()
         try:
             self._carry_out(self._quorum.step(Propose(outcome.records), now_ms=now_ms))
         except StorageError as error:
             self._quorum.step(Refused(len(outcome.records)), now_ms=now_ms)
-            self._office.withdraw(outcome)
             self._trouble.refused(self._log.log, error)
+            if makes_room and is_passing(error) and self._reserve is not None and self._reserve.give_up_a_piece():
+                self._propose(outcome, makes_room)
+                return
+            self._office.withdraw(outcome)
             raise
         if self._trouble.is_on:
             self._trouble.ended(self._log.log)
 
     def tick(self) -> None:
-        """Some time has passed: a snapshot may be due."""
+        """Some time has passed: a snapshot may be due, and there may be room for the reserve."""
+        self.fill_reserve()
         self._carry_out(self._quorum.step(Tick(), now_ms=self._clock.now_ms()))
+
+    def fill_reserve(self) -> None:
+        if self._reserve is not None and not self._reserve.is_full:
+            self._submit(self._reserve)
 
     # Effects
 

@@ -24,6 +24,7 @@ from headrace.server.listener import SYSTEM_DEFAULT, WIDE_BACKLOG, ConnectionLim
 
 MAX_IN_FLIGHT: Final = 64  # Kafka clients send 5 at a time, or some tens where somebody tuned them
 
+_CONTROLLER: Final = "CONTROLLER"  # what nearly everybody calls it
 _ANY_RATE: Final = 1e300  # Kafka's default is the largest number there is
 _SOCKET_CONFIGS: Final = ("socket.listen.backlog.size", "socket.receive.buffer.bytes", "socket.send.buffer.bytes")
 
@@ -63,6 +64,12 @@ class Settings(NamedTuple):
     def text(self, name: str) -> str | None:
         value: Any = self.values[name]
         return None if value is None else str(value)
+
+    @property
+    def controller_listener(self) -> str:
+        """The name under which nodes of the quorum are reached."""
+        names: Any = self.values["controller.listener.names"]
+        return str(names[0]) if names else _CONTROLLER
 
     @property
     def data_directory(self) -> str | None:

@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import socket
 import struct
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from headrace.protocol.apis import API_BY_NAME, load
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.header import read_response_header, response_header_version, write_request_header
 from headrace.protocol.messages import alter_client_quotas as quotas
+from headrace.protocol.messages import describe_quorum
 from headrace.protocol.messages import incremental_alter_configs as alter_configs
 from headrace.protocol.messages.api_versions import ApiVersionsRequest
 from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -33,6 +35,7 @@ NAMES = {
     "AlterClientQuotas": 1,
     "ApiVersions": 4,
     "CreateTopics": 7,
+    "DescribeQuorum": 2,
     "Fetch": 12,
     "IncrementalAlterConfigs": 1,
     "Metadata": 12,
@@ -171,6 +174,21 @@ def test_clients_are_told_where_the_broker_is_reached(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+def test_the_quorum_is_told_where_it_is_reached(tmp_path: Path) -> None:
+    async def story() -> None:
+        for _ in range(2):  # another port at each start
+            node = await Running(tmp_path).start()
+            wanted = describe_quorum.TopicData("__cluster_metadata", [describe_quorum.PartitionData(0)])
+            answer = await node.ask("DescribeQuorum", describe_quorum.DescribeQuorumRequest([wanted]))
+            (voter,) = answer.nodes
+            (listener,) = node.broker.listeners
+            assert voter.listeners == [("CONTROLLER", listener.host, listener.port, ())]
+            assert listener.port > 0
+            await node.stop()
+
+    asyncio.run(story())
+
+
 def test_a_second_broker_on_the_same_data_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
         running = await Running(tmp_path).start()
@@ -186,6 +204,28 @@ def test_data_of_another_node_is_refused_with_what_to_do(tmp_path: Path) -> None
         await (await Running(tmp_path).start()).stop()
         with pytest.raises(StartError, match=r"belongs to node 1, and node.id is 2[^$]*--set node.id=1"):
             Running(tmp_path, node_id="2")
+
+    asyncio.run(story())
+
+
+def test_a_broker_that_cannot_read_its_metadata_leaves_the_directory_as_it_was(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Running(tmp_path).start()
+        await node.create("t")
+        await node.stop()
+        path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
+        good = path.read_bytes()
+        frame = b"\x01\x0c\x00"  # of a FeatureLevelRecord
+        assert frame in good
+        path.write_bytes(good.replace(frame, b"\x07\x0c\x00"))
+        threads = threading.active_count()
+        with pytest.raises(StartError, match=r"cannot start on .*: its metadata cannot be read: frame version 7"):
+            Running(tmp_path)
+        assert threading.active_count() == threads
+        path.write_bytes(good)
+        again = await Running(tmp_path).start()
+        assert again.broker.logs.was_clean
+        await again.stop()
 
     asyncio.run(story())
 
