@@ -19,7 +19,19 @@ from rich.table import Table
 
 from benchmarks.figures import Figure
 
-MODULES: Final = ("codec", "columns", "handlers", "log", "log_reopen", "client", "broker", "groups", "sizes")
+MODULES: Final = (
+    "codec",
+    "columns",
+    "handlers",
+    "log",
+    "log_reopen",
+    "client",
+    "broker",
+    "groups",
+    "sizes",
+    "spark_source",
+    "spark_sink",
+)
 WIDTH: Final = 160  # where nobody knows how wide the screen is
 _VERDICTS: Final = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
 
