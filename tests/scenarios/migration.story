@@ -427,6 +427,44 @@ look-at g
     -> Assigning, epoch 3, assignment epoch 2, uniform
     -> B epoch 2 wants t has nothing is to have nothing
 
+# after a restart, too, a classic member is given its own session time-out
+topic t 1
+A enters g with=range on=t session=7s
+    writes GroupMetadata v3 g: generation 0 /None leader None since +0 ms
+    log [group g generation 0] prepares to rebalance: member A-1 of A on /127.0.0.1 is new; it says: nothing
+    log [group g generation 1] has 1 member and waits for the assignment of A-1
+    -> generation 1, consumer/range, member A-1, leader, members A-1
+A syncs g A=t-0
+    log [group g generation 1] is stable: A-1 assigned to 1 member with range
+    writes GroupMetadata v3 g: generation 1 consumer/range leader A-1 since +0 ms; A-1 wants t has t-0
+    -> consumer/range assigns t-0
+B steps-in g on=t
+    log [group g epoch 1] was a classic group, and is a consumer group now
+    log [group g epoch 2] is to be assigned anew: member B of B on /127.0.0.1 has a new subscription
+    log [group g epoch 2] has a new target by uniform
+    writes GroupMetadata g tombstone
+    writes ConsumerGroupMemberMetadata v0 g A-1: of A on /127.0.0.1 wants t rebalances in 60000 ms speaks classic range, session 7000 ms
+    writes ConsumerGroupMetadata v0 g: epoch 1 with topics
+    writes ConsumerGroupTargetAssignmentMember v0 g A-1: is to have t-0
+    writes ConsumerGroupTargetAssignmentMetadata v0 g: epoch 1 at never
+    writes ConsumerGroupCurrentMemberAssignment v0 g A-1: epoch 1 after 1 STABLE, has t-0@1
+    writes ConsumerGroupMemberMetadata v0 g B: of B on /127.0.0.1 wants t rebalances in 60000 ms
+    writes ConsumerGroupMetadata v0 g: epoch 2 with topics
+    writes ConsumerGroupTargetAssignmentMember v0 g B: is to have nothing
+    writes ConsumerGroupTargetAssignmentMetadata v0 g: epoch 2 at +0 ms
+    writes ConsumerGroupCurrentMemberAssignment v0 g B: epoch 2 after 0 STABLE, has nothing
+    -> epoch 2, next in 5000 ms, has nothing
+restart
+clock 7s
+    +7000 ms log [group g epoch 3] is to be assigned anew: member A-1 of A on /127.0.0.1 was silent for its session time-out
+    +7000 ms writes ConsumerGroupCurrentMemberAssignment g A-1 tombstone
+    +7000 ms writes ConsumerGroupTargetAssignmentMember g A-1 tombstone
+    +7000 ms writes ConsumerGroupMemberMetadata g A-1 tombstone
+    +7000 ms writes ConsumerGroupMetadata v0 g: epoch 3 with topics
+look-at g
+    -> Assigning, epoch 3, assignment epoch 2, uniform
+    -> B epoch 2 wants t has nothing is to have nothing
+
 # members that cannot be understood are refused
 config group.consumer.assignment.interval.ms=0
 topic t 1

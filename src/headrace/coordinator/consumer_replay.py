@@ -170,7 +170,9 @@ def loaded(state: ShardState, group: ConsumerGroup, now_ms: int) -> None:
     group.is_metadata_stale = group.is_regex_stale = True
     timeout_ms = state.settings.of_group(state.image, group.group_id).consumer_session_timeout_ms
     for member in group.members.values():
-        state.deadlines.set(member_key(SESSION, group.group_id, member.member_id), now_ms + timeout_ms)
+        # Kafka gives all of them the group's time-out here; but the others wait for what a dead member had.
+        session_ms = timeout_ms if member.classic is None else member.classic.session_timeout_ms
+        state.deadlines.set(member_key(SESSION, group.group_id, member.member_id), now_ms + session_ms)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             key = member_key(REBALANCE, group.group_id, member.member_id)
             state.deadlines.set(key, now_ms + member.rebalance_timeout_ms)
