@@ -10,6 +10,7 @@ soon as there is something.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from headrace.client.consumer_progress import HandedOut, Progress
 from headrace.client.consumer_record import ConsumerRecord
@@ -37,13 +38,25 @@ class Fetched:
         return self.era == self.state.era
 
 
+class _Problem(NamedTuple):
+    """An error for the user; if it is about a partition, as long as the partition is there and has not jumped."""
+
+    error: Exception
+    state: PartitionState | None
+    era: int
+
+    @property
+    def is_current(self) -> bool:
+        return self.state is None or self.era == self.state.era
+
+
 class Inbox:
     def __init__(self, *, on_room: Callable[[], None]) -> None:
         """`on_room` is called, on any thread, when something was taken after `is_full` said that there is no room."""
         self._lock = threading.Lock()
         self._fetched: deque[Fetched] = deque()
         self._notices: deque[RebalanceNotice] = deque()
-        self._errors: deque[Exception] = deque()
+        self._problems: deque[_Problem] = deque()
         self._bytes = 0
         self._last_error: Exception | None = None
         self._is_woken = False
@@ -72,11 +85,11 @@ class Inbox:
             self._notices.append(notice)
         self._tell()
 
-    def fail(self, error: Exception) -> None:
-        """Raise it at the next poll; once, however often it comes until then."""
+    def fail(self, error: Exception, about: PartitionState | None = None) -> None:
+        """Raise it at the next poll; once, however often it comes until then, and not if the user seeks before."""
         with self._lock:
-            if all(str(error) != str(known) for known in self._errors):
-                self._errors.append(error)
+            if all(str(error) != str(known.error) for known in self._problems if known.is_current):
+                self._problems.append(_Problem(error, about, -1 if about is None else about.era))
         self._tell()
 
     def break_off(self, error: Exception) -> None:
@@ -137,7 +150,11 @@ class Inbox:
         return was_woken
 
     def take_error(self) -> Exception | None:
-        return self._errors.popleft() if self._errors else self._last_error
+        while self._problems:
+            problem = self._problems.popleft()
+            if problem.is_current:
+                return problem.error
+        return self._last_error
 
     def take_notice(self) -> RebalanceNotice | None:
         return self._notices.popleft() if self._notices else None

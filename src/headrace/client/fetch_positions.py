@@ -48,7 +48,6 @@ class Positions:
         self._loop = asyncio.get_running_loop()
         self._worker: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._problems: dict[TopicPartition, KafkaError] = {}  # why a partition has no position
         self._is_closed = False
 
     def wake(self) -> None:
@@ -68,8 +67,8 @@ class Positions:
                     state = self._subscriptions.state(partition)
                     if state.position is not None and state.stage in (Stage.READY, Stage.CHECKING):
                         return state.position
-                    if (problem := self._problems.get(partition)) is not None:
-                        raise problem
+                    if state.problem is not None:
+                        raise state.problem
                     self.wake()
                     await self._changed.wait()
         except TimeoutError:
@@ -96,7 +95,8 @@ class Positions:
                 f"The log of {state.partition} does not hold offset {state.fetch_offset}, and auto_offset_reset is "
                 "none. Seek to an offset that it has.",
                 state.partition,
-            )
+            ),
+            state,
         )
 
     # The work
@@ -171,13 +171,12 @@ class Positions:
         if timestamp is not None:
             state.reset(timestamp)
             return
-        problem = NoOffsetError(
+        state.problem = NoOffsetError(
             f"The group has no committed offset for {state.partition}, and auto_offset_reset is none. Seek to where to "
             "begin, or commit an offset.",
             state.partition,
         )
-        self._problems[state.partition] = problem
-        self._inbox.fail(problem)
+        self._inbox.fail(state.problem, state)
         self._pause(state)
 
     async def _reset(self, states: list[PartitionState]) -> None:
@@ -215,7 +214,8 @@ class Positions:
         if timestamp is None:
             position = state.fetch_offset
             state.stage = Stage.READY
-            self._inbox.fail(LogTruncationError(state.partition, position, end.end_offset if is_known else None))
+            error = LogTruncationError(state.partition, position, end.end_offset if is_known else None)
+            self._inbox.fail(error, state)
             self._pause(state)
         elif not is_known:
             state.reset(timestamp)
@@ -228,7 +228,6 @@ class Positions:
 
     def _jump(self, state: PartitionState, place: Place) -> None:
         state.jump(place)
-        self._problems.pop(state.partition, None)
         self._inbox.drop_stale()
 
     async def close(self) -> None:

@@ -183,9 +183,7 @@ class Fetcher:
     # Asking
 
     def _start(self, lane: _Lane, states: list[PartitionState]) -> None:
-        if self._inbox.is_full(
-            states, partition_bytes=max(1, self._partition_bytes), all_bytes=max(1, self._max_bytes)
-        ):
+        if self._inbox.is_full(states, partition_bytes=self._enough, all_bytes=self._enough_of_all):
             return
         connection = self._cluster.ready(lane.node_id, lane.purpose)
         if connection is not None:
@@ -203,6 +201,7 @@ class Fetcher:
         except KafkaError as error:
             if not error.retriable:
                 self._inbox.fail(error)
+            _prefer_leader(self._subscriptions.partitions.values(), lane.node_id)
             await asyncio.sleep(self._backoff.seconds(1))
         finally:
             lane.is_busy = False
@@ -259,6 +258,7 @@ class Fetcher:
         try:
             self._take(lane, asked, future.result())
         except KafkaError as error:
+            _prefer_leader((each.state for each in asked.values()), lane.node_id)
             self._lost(lane, error)
         except Exception as error:  # a bug: whoever consumes hears of it, since nobody else would
             self._inbox.fail(error)
@@ -319,7 +319,7 @@ class Fetcher:
                 checks_crc=self._checks_crc,
             )
         except CorruptBatchError as error:
-            self._inbox.fail(CorruptRecordError(state.partition, state.fetch_offset, str(error)))
+            self._inbox.fail(CorruptRecordError(state.partition, state.fetch_offset, str(error)), state)
             self._pause(state)
             return
         if opened.next_offset == state.fetch_offset:
@@ -352,7 +352,7 @@ class Fetcher:
             return
         error = error_for(code, f"{partition} cannot be read: {code_of(code).meaning}")
         if not error.retriable and code != ErrorCode.UNKNOWN_SERVER_ERROR:
-            self._inbox.fail(error)
+            self._inbox.fail(error, state)
         self._pause(state)
 
     def _pause(self, state: PartitionState) -> None:
@@ -392,3 +392,10 @@ def _is_asked(lane: _Lane, state: PartitionState) -> bool:
     asked = lane.asked.get(state.partition)
     # A partition that went and came back has another state, whose eras are counted anew.
     return asked is not None and asked.state is state and asked.era == state.era
+
+
+def _prefer_leader(states: Iterable[PartitionState], node_id: int) -> None:
+    """A replica that was recommended does not answer: the leader may know a better one."""
+    for state in states:
+        if state.preferred_replica == node_id:
+            state.preferred_replica = -1

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final, NamedTuple
 
-from headrace.client.errors import WrongStateError
+from headrace.client.errors import KafkaError, WrongStateError
 from headrace.client.topic_partition import TopicPartition
 
 EARLIEST: Final = -2  # timestamps of ListOffsets that mean a place
@@ -60,6 +60,7 @@ class PartitionState:
         "position",
         "preferred_replica",
         "preferred_until",
+        "problem",
         "reset_timestamp",
         "stage",
     )
@@ -83,6 +84,7 @@ class PartitionState:
         self.log_start_offset: int | None = None
         self.preferred_replica = -1  # read from this one instead of the leader (KIP-392)
         self.preferred_until = 0.0
+        self.problem: KafkaError | None = None  # why it has no position
         self.failures = 0  # in a row
         self.not_before = 0.0  # on the loop's clock: the end of the pause after a failure
 
@@ -93,6 +95,7 @@ class PartitionState:
         self.fetch_offset, self.fetch_epoch = place
         self.stage = Stage.READY
         self.preferred_replica = -1
+        self.problem = None
         self.failures = 0
         self.not_before = 0.0
 
@@ -102,6 +105,7 @@ class PartitionState:
         self.stage = Stage.RESET
         self.reset_timestamp = timestamp
         self.preferred_replica = -1
+        self.problem = None
         self.failures = 0
         self.not_before = 0.0
 

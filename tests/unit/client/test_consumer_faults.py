@@ -125,3 +125,12 @@ def test_closing_does_not_wait_long_for_a_broker_that_is_gone(broker: headrace.B
     started = time.monotonic()
     consumer.close()
     assert time.monotonic() - started < 30
+
+
+def test_a_consumer_that_seeks_is_not_told_that_it_had_no_place_to_begin(broker: headrace.Broker) -> None:
+    with headrace.Consumer(broker.address, **{**QUICK, "auto_offset_reset": "none"}) as consumer:
+        consumer.assign([PLACE])
+        with pytest.raises(headrace.NoOffsetError, match="auto_offset_reset is none"):
+            consumer.position(PLACE)
+        consumer.seek(PLACE, 7)
+        assert values(read(consumer, 3)) == ["7", "8", "9"]
