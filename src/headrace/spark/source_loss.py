@@ -4,7 +4,7 @@ With failOnDataLoss, which is the default, it is an error; otherwise the query g
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from headrace.client.topic_partition import TopicPartition
@@ -27,6 +27,37 @@ def report(message: str, *, fail: bool) -> None:
     if fail:
         raise DataLossError(f"{message} {_TO_GO_ON}")
     log.warning("%s The query goes on, since failOnDataLoss is false.", message)
+
+
+def losses(
+    position: Mapping[TopicPartition, int],
+    limits: Mapping[TopicPartition, Limits],
+    topics_made_anew: Collection[str] = (),
+) -> Iterator[str]:
+    """What a query at this position has lost, if the partitions are now as `limits` says; a sentence for each."""
+    lost = {partition: offset for partition, offset in position.items() if partition not in limits}
+    if lost:
+        yield gone(lost)
+    yield from (made_anew(topic, position) for topic in sorted(topics_made_anew))
+    for partition, held in limits.items():
+        offset = position.get(partition)
+        if partition.topic in topics_made_anew:
+            continue
+        if offset is None:
+            if held.earliest > 0:
+                yield late_begin(partition, held)
+        elif offset < held.earliest:
+            yield passed(partition, offset, held)
+        elif offset > held.latest:
+            yield cut(partition, offset, held)
+
+
+def topics_made_anew(
+    position: Mapping[TopicPartition, int], known_ids: Mapping[str, bytes], ids_now: Mapping[str, bytes]
+) -> set[str]:
+    """Topics of which something was read, and whose id is not what it was then."""
+    read = {partition.topic for partition, offset in position.items() if offset > 0}
+    return {topic for topic in read & ids_now.keys() if known_ids.get(topic, ids_now[topic]) != ids_now[topic]}
 
 
 def passed(partition: TopicPartition, position: int, limits: Limits) -> str:

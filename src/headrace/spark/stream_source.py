@@ -99,7 +99,9 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:  # noqa: N802
         position = from_json(start)
         self._seen = seen = background.call(self._look_and_commit(position))
-        made_anew = self._report_losses(position, seen)
+        made_anew = source_loss.topics_made_anew(position, self._topic_ids, seen.topic_ids)
+        for loss in source_loss.losses(position, seen.limits, made_anew):
+            source_loss.report(loss, fail=self._is_failing)
         waiting = waits(position, seen.limits, made_anew)
         is_all_asked_for = isinstance(limit, ReadAllAvailable)
         is_changed = bool(made_anew) or not position.keys() <= seen.limits.keys()
@@ -124,33 +126,6 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rule = Waiting(least, self._options.values["maxTriggerDelay"])
         since = time.monotonic() - self._last_batch_at
         return is_too_little(waiting, rule, since_last_ms=since * 1000)
-
-    def _report_losses(self, position: Offsets, seen: Seen) -> set[str]:
-        """The topics that were made anew. Raises DataLossError."""
-        fail = self._is_failing
-        lost = {partition: offset for partition, offset in position.items() if partition not in seen.limits}
-        if lost:
-            source_loss.report(source_loss.gone(lost), fail=fail)
-        made_anew = {
-            topic
-            for topic, topic_id in seen.topic_ids.items()
-            if self._topic_ids.get(topic, topic_id) != topic_id
-            and any(partition.topic == topic and offset > 0 for partition, offset in position.items())
-        }
-        for topic in sorted(made_anew):
-            source_loss.report(source_loss.made_anew(topic, position), fail=fail)
-        for partition, limits in seen.limits.items():
-            offset = position.get(partition)
-            if partition.topic in made_anew:
-                continue
-            if offset is None:
-                if limits.earliest > 0:
-                    source_loss.report(source_loss.late_begin(partition, limits), fail=fail)
-            elif offset < limits.earliest:
-                source_loss.report(source_loss.passed(partition, offset, limits), fail=fail)
-            elif offset > limits.latest:
-                source_loss.report(source_loss.cut(partition, offset, limits), fail=fail)
-        return made_anew
 
     # Tasks
 
