@@ -24,7 +24,7 @@ def run(story: Callable[[ScriptedCluster], Awaitable[None]], *logs: Any, preferr
 
 
 async def reader(cluster: ScriptedCluster, **configs: Any) -> aio.Consumer:
-    settings = {"client_rack": "here", "auto_offset_reset": "earliest", "retry_backoff_ms": 1} | configs
+    settings: dict[str, Any] = {"client_rack": "here", "auto_offset_reset": "earliest", "retry_backoff_ms": 1} | configs
     settings |= {"reconnect_backoff_ms": 1, "reconnect_backoff_max_ms": 10}
     consumer = aio.Consumer(cluster.bootstrap, **settings)
     await consumer.assign([PLACE])

@@ -1,0 +1,198 @@
+"""How far the user is, in one partition after another: handed out, taken, done with."""
+
+import pytest
+
+from headrace.client.consumer_inbox import Fetched, Inbox
+from headrace.client.consumer_progress import HandedOut, Progress
+from headrace.client.consumer_record import ConsumerRecord, Origin
+from headrace.client.errors import WrongStateError
+from headrace.client.group_watch import UserWatch
+from headrace.client.subscriptions import NO_EPOCH, PartitionState, Place, Stage, Subscriptions
+from headrace.client.topic_partition import TopicPartition
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+def at(offset: int, partition: TopicPartition = A) -> PartitionState:
+    state = PartitionState(partition)
+    state.jump(Place(offset, 1))
+    return state
+
+
+def records(state: PartitionState, *offsets: int) -> list[ConsumerRecord]:
+    return [ConsumerRecord(*state.partition, offset, 0, None, None, None, Origin(1)) for offset in offsets]
+
+
+def handed(progress: Progress, state: PartitionState, *offsets: int, end: int | None = None) -> HandedOut:
+    out = HandedOut(state, records(state, *offsets), Place(offsets[-1] + 1 if end is None else end, 1))
+    progress.hand_out(out)
+    return out
+
+
+def iterated(progress: Progress, state: PartitionState, *offsets: int, taken: int) -> HandedOut:
+    out = handed(progress, state, *offsets)
+    out.iterator = iter(out.records)
+    for _ in range(taken):
+        next(out.iterator)
+    return out
+
+
+def offsets_of(progress: Progress, state: PartitionState) -> tuple[int, int]:
+    position, done = progress.position(state), progress.done(state)
+    assert position is not None
+    assert done is not None
+    return position.offset, done.offset
+
+
+def test_what_a_poll_returned_is_done_with_when_the_user_comes_back() -> None:
+    progress, state = Progress(), at(5)
+    handed(progress, state, 5, 7, end=9)  # an offset behind the last record that holds none
+    assert offsets_of(progress, state) == (9, 5)
+    progress.finish()
+    assert offsets_of(progress, state) == (9, 9)
+    assert not progress.has_records
+
+
+def test_an_iteration_is_done_up_to_the_record_before_the_last_that_was_taken() -> None:
+    progress, state = Progress(), at(0)
+    iterated(progress, state, 0, 1, 4, taken=0)
+    assert offsets_of(progress, state) == (0, 0)
+    progress = Progress()
+    state = at(0)
+    out = iterated(progress, state, 0, 1, 4, taken=2)
+    assert offsets_of(progress, state) == (2, 1)
+    assert progress.leftover is out
+    progress.finish()  # it was left, and polled
+    assert offsets_of(progress, state) == (2, 2)
+    assert progress.leftover is out
+
+
+def test_who_gives_up_gets_what_was_in_hand_again() -> None:
+    progress, state, other = Progress(), at(0), at(0, B)
+    handed(progress, state, 0, 1)
+    handed(progress, state, 2, 3)
+    iterated(progress, other, 0, 1, 2, taken=2)
+    progress.abandon()
+    assert offsets_of(progress, state) == (0, 0)
+    assert offsets_of(progress, other) == (1, 1)
+
+
+def test_an_iteration_over_what_is_stopped_ends_where_it_is() -> None:
+    progress, state, other = Progress(), at(0), at(0, B)
+    out = iterated(progress, state, 0, 1, 2, taken=1)
+    assert not progress.shorten()
+    state.is_stopped = True
+    assert progress.shorten()
+    assert out.iterator is not None
+    assert list(out.iterator) == []
+    assert offsets_of(progress, state)[0] == 1
+    assert offsets_of(progress, iterated(progress, other, 0, taken=1).state) == (1, 0)
+
+
+def test_what_has_jumped_does_not_count_any_more() -> None:
+    progress, state = Progress(), at(0)
+    out = iterated(progress, state, 0, 1, 2, taken=1)
+    state.jump(Place(10, 1))
+    progress.cut()
+    assert out.iterator is not None
+    assert list(out.iterator) == []
+    assert progress.leftover is None
+    progress.finish()
+    assert offsets_of(progress, state) == (10, 10)
+
+
+def test_taking_a_record_is_a_sign_of_life() -> None:
+    inbox = Inbox(on_room=lambda: None)
+    progress, state = Progress(), at(0)
+    out = iterated(progress, state, 0, 1, taken=1)
+    watch = UserWatch(inbox, progress, 60.0)
+    watch.seconds_away()
+    watch._seen -= 100
+    assert watch.seconds_left() < 0
+    assert out.iterator is not None
+    next(out.iterator)
+    assert watch.seconds_left() > 0
+    watch._seen -= 100
+    watch.touch()
+    assert watch.seconds_left() > 0
+    watch._seen -= 100
+    inbox.when_ready(lambda: None, seen=inbox.changes)  # it waits for records
+    assert watch.seconds_left() > 0
+
+
+# The inbox
+
+
+def test_an_error_about_a_partition_goes_when_the_user_seeks() -> None:
+    inbox, state = Inbox(on_room=lambda: None), at(0)
+    inbox.fail(ValueError("about it"), state)
+    inbox.fail(ValueError("about it"), state)
+    inbox.fail(ValueError("about all"))
+    state.jump(Place(3))
+    inbox.fail(ValueError("about it"), state)
+    assert [str(inbox.take_error()), str(inbox.take_error())] == ["about all", "about it"]
+    assert inbox.take_error() is None
+    inbox.break_off(ValueError("for ever"))
+    assert str(inbox.take_error()) == str(inbox.take_error()) == "for ever"
+
+
+def test_what_is_paused_is_passed_over_and_what_is_stale_dropped() -> None:
+    told: list[bool] = []
+    inbox = Inbox(on_room=lambda: told.append(True))
+    state, other = at(0), at(0, B)
+    for each in (state, other, state):
+        inbox.put(Fetched(each, [], Place(1), 100))
+    assert inbox.is_full([state], partition_bytes=200, all_bytes=1000)
+    assert inbox.is_full([other], partition_bytes=200, all_bytes=300)
+    assert not inbox.is_full([other], partition_bytes=200, all_bytes=301)
+    state.is_paused = True
+    taken = inbox.take()
+    assert taken is not None
+    assert taken.state is other
+    assert told == [True]
+    assert inbox.take() is None
+    state.jump(Place(5))
+    inbox.drop_stale()
+    assert (state.buffered_bytes, other.buffered_bytes) == (0, 0)
+
+
+# Subscriptions
+
+
+def test_partitions_that_stay_keep_their_place() -> None:
+    subscriptions = Subscriptions()
+    subscriptions.assign([A])
+    state = subscriptions.state(A)
+    state.jump(Place(7))
+    subscriptions.assign([A, B])
+    assert subscriptions.state(A) is state
+    assert subscriptions.state(B).stage is Stage.UNPOSITIONED
+    era = state.era
+    subscriptions.assign([B])
+    assert state.era > era
+    with pytest.raises(WrongStateError, match="a-0 is not assigned"):
+        subscriptions.state(A)
+
+
+def test_partitions_come_by_hand_or_by_a_group() -> None:
+    subscriptions = Subscriptions()
+    subscriptions.subscribe(["a"])
+    with pytest.raises(WrongStateError, match=r"topics are subscribed to.*unsubscribe"):
+        subscriptions.assign([A])
+    subscriptions.unsubscribe()
+    subscriptions.assign([A])
+    with pytest.raises(WrongStateError, match="assigned by hand"):
+        subscriptions.subscribe(["a"])
+
+
+def test_a_new_leader_is_asked_only_about_what_an_older_one_wrote() -> None:
+    state = at(3)
+    stages = []
+    for epoch in (1, 2):
+        state.check_against(epoch)
+        stages.append(state.stage)
+    assert stages == [Stage.READY, Stage.CHECKING]
+    fresh = PartitionState(A)
+    fresh.jump(Place(3, NO_EPOCH))
+    fresh.check_against(2)
+    assert (fresh.stage, fresh.leader_epoch) == (Stage.READY, 2)
