@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.errors import ProducerFenced
 
+from tests.support.broker_process import BrokerProcess
 from tests.support.clients_aiokafka import SECONDS, administering, assigned, create_topic, in_loop, sending
 
 PARTITIONS = 3
@@ -103,3 +106,41 @@ async def test_offsets_count_if_the_transaction_is_committed(address: str, topic
             while await committed() != {0: 6}:  # Apache Kafka answers before the offsets count
                 await asyncio.sleep(0.01)
     assert await read_all(address, topic, "read_committed") == [3, 4, 5]
+
+
+# A broker that comes back
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
+@in_loop
+async def test_a_broker_that_starts_again_between_any_two_steps_ends_transactions_as_they_were_meant(
+    tmp_path: Path, topic: str, crash: bool
+) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        address = broker.bootstrap
+        await create_topic(address, topic, PARTITIONS)
+        place = TopicPartition(topic, 0)
+        async with transactional(address, topic) as producer:
+            for step in (
+                producer.begin_transaction,
+                partial(write, producer, topic, range(10)),
+                partial(producer.send_offsets_to_transaction, {place: 1}, "nobody"),
+                partial(write, producer, topic, range(10, 20)),
+                producer.commit_transaction,
+                producer.begin_transaction,
+                partial(write, producer, topic, range(20, 30)),
+                partial(producer.send_offsets_to_transaction, {place: 2}, "nobody"),
+                producer.abort_transaction,
+                producer.begin_transaction,
+                partial(write, producer, topic, range(30, 40)),
+                producer.commit_transaction,
+            ):
+                await asyncio.to_thread(broker.kill if crash else broker.stop)
+                await asyncio.to_thread(broker.start)
+                await asyncio.wait_for(step(), SECONDS)
+        assert await read_all(address, topic, "read_committed") == [*range(20), *range(30, 40)]
+        async with administering(address) as client:
+            offsets = await client.list_consumer_group_offsets("nobody")
+        assert {each: found.offset for each, found in offsets.items()} == {place: 1}
+        broker.check_log()

@@ -1,6 +1,7 @@
 """confluent-kafka (librdkafka) in transactions: all or nothing is read, with offsets, and zombies are fenced."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -177,26 +178,41 @@ def test_offsets_of_a_member_that_is_gone_are_refused(address: str, made: str, p
 
 
 @pytest.mark.slow
-def test_transactions_go_on_when_the_broker_comes_back(tmp_path: Path, topic: str) -> None:
+@pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
+def test_a_broker_that_starts_again_between_any_two_steps_ends_transactions_as_they_were_meant(
+    tmp_path: Path, topic: str, crash: bool
+) -> None:
     with BrokerProcess(tmp_path) as broker:
         create_topic(broker.bootstrap, topic, PARTITIONS)
         producer = transactional(broker.bootstrap, topic)
-        consumer = Consumer(
-            {"bootstrap.servers": broker.bootstrap, "group.id": "nobody", "log_level": 0, "enable.auto.commit": False}
-        )
-        for first, commit in ((0, True), (10, False)):
-            producer.begin_transaction()
-            write(producer, topic, range(first, first + 5))
-            rows = [TopicPartition(topic, 0, first + 1)]
+        settings = {"group.id": "nobody", "log_level": 0, "enable.auto.commit": False}
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
+
+        def send_offset(offset: int) -> None:
+            rows = [TopicPartition(topic, 0, offset)]
             producer.send_offsets_to_transaction(rows, consumer.consumer_group_metadata(), SECONDS)
-            broker.kill()
-            broker.start()
-            write(producer, topic, range(first + 5, first + 10))
-            if commit:
-                producer.commit_transaction(SECONDS)
+
+        for step in (
+            producer.begin_transaction,
+            partial(write, producer, topic, range(10)),
+            partial(send_offset, 1),
+            partial(write, producer, topic, range(10, 20)),
+            partial(producer.commit_transaction, SECONDS),
+            producer.begin_transaction,
+            partial(write, producer, topic, range(20, 30)),
+            partial(send_offset, 2),
+            partial(producer.abort_transaction, SECONDS),
+            producer.begin_transaction,
+            partial(write, producer, topic, range(30, 40)),
+            partial(producer.commit_transaction, SECONDS),
+        ):
+            if crash:
+                broker.kill()
             else:
-                producer.abort_transaction(SECONDS)
-        assert read_all(broker.bootstrap, topic, "read_committed") == list(range(10))
+                broker.stop()
+            broker.start()
+            step()
+        assert read_all(broker.bootstrap, topic, "read_committed") == [*range(20), *range(30, 40)]
         (row,) = consumer.committed([TopicPartition(topic, 0)], timeout=SECONDS)
         assert row.offset == 1
         consumer.close()
