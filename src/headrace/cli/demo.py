@@ -17,7 +17,8 @@ def command(orders: int, seed: int, kills: int, keep: bool, master: str) -> None
     Its driver is killed with -9 in the middle. The results stand beside the truth at the end, and the exit code is 1 if
     a number differs.
     """
-    from importlib.util import find_spec  # here and below: `headrace --help` looks at every noun
+    import os  # here and below: `headrace --help` looks at every noun
+    from importlib.util import find_spec
 
     from headrace.cli.output import Complaint, Finding
 
@@ -29,7 +30,14 @@ def command(orders: int, seed: int, kills: int, keep: bool, master: str) -> None
     from headrace.demo.driver import DriverFailedError
     from headrace.demo.run import Settings, run
     from headrace.demo.view import View
+    from headrace.spark.java import NoJavaError, find_java
+    from headrace.spark.master import check_master
 
+    try:
+        check_master(master)
+        find_java(os.environ)
+    except (ValueError, ConnectionError, NoJavaError) as error:
+        raise Complaint(str(error)) from None
     try:
         right = run(Settings(orders, seed, kills, keep, master), View(Console(highlight=False)))
     except (DriverFailedError, TimeoutError) as error:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from typing import Final
 
-STOP_SECONDS: Final = 60.0
 _TAIL_LINES: Final = 15  # of what it said last: enough to see why it ended
 
 
@@ -16,13 +15,14 @@ class DriverFailedError(RuntimeError):
 
 
 class Driver:
-    """What it prints goes into a file of the directory where its checkpoints are, too."""
+    """All that it leaves behind is in one directory: checkpoints, what it says, and what Spark would clean up."""
 
     def __init__(self, master: str, address: str, directory: str, *, max_offsets: int) -> None:
         checkpoints = os.path.join(directory, "checkpoints")
         self._arguments = [master, address, checkpoints, str(max_offsets)]
+        self._scratch = os.path.join(directory, "scratch")
         self.log = os.path.join(directory, "driver.log")
-        self.starts = 0
+        self._verdict = os.path.join(directory, "driver.out")  # apart: Spark goes on complaining after the end
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -31,13 +31,14 @@ class Driver:
         return self._process.pid
 
     def start(self) -> None:
-        self.starts += 1
-        with open(self.log, "ab") as log:
+        os.makedirs(self._scratch, exist_ok=True)
+        with open(self.log, "ab") as log, open(self._verdict, "wb") as verdict:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "headrace.demo.pipeline", *self._arguments],
+                env={**os.environ, "TMPDIR": self._scratch, "SPARK_LOCAL_DIRS": self._scratch},
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+                stdout=verdict,
+                stderr=log,
                 start_new_session=True,  # so that its JVM can be killed with it; and Ctrl-C is for us, not for it
             )
 
@@ -45,7 +46,7 @@ class Driver:
         """Raises DriverFailedError if it does not run any more."""
         if self._process is not None and self._process.poll() is not None:
             raise DriverFailedError(
-                f"the pipeline's driver has ended with exit code {self._process.returncode}; it said:\n{self._tail()}"
+                f"the pipeline's driver has ended with exit code {self._process.returncode}: {self._why()}"
             )
 
     def kill(self) -> None:
@@ -56,14 +57,10 @@ class Driver:
             self._process.wait()
             self._process = None
 
-    def stop(self) -> None:
-        """Let it end in peace; if it does not, it is killed."""
-        if self._process is not None:
-            self._process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(STOP_SECONDS)
-            self.kill()
-
-    def _tail(self) -> str:
-        with open(self.log, encoding="utf-8", errors="replace") as log:
-            return "".join(log.readlines()[-_TAIL_LINES:]).rstrip()
+    def _why(self) -> str:
+        """What it said about its end; if nothing, what it complained about last."""
+        for path in (self._verdict, self.log):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                if lines := file.readlines():
+                    return "".join(lines[-_TAIL_LINES:]).rstrip()
+        return "it said nothing"

@@ -4,15 +4,14 @@
                                               └─────► orders.dead
 
 The first query writes both of its topics in one transaction. The second reads only what is committed, so that a crash
-of the first never shows. `python -m headrace.demo.pipeline MASTER ADDRESS CHECKPOINTS MAX_OFFSETS` runs it until it is
-told to stop.
+of the first never shows. `python -m headrace.demo.pipeline MASTER ADDRESS CHECKPOINTS MAX_OFFSETS` runs it.
 """
 
-import signal
 import sys
-import threading
-from typing import Any, Final
+import tempfile
+from typing import Final
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
@@ -23,7 +22,6 @@ from headrace.demo.truth import BELOW_ZERO, NO_AMOUNT, NO_USER, NOT_JSON
 # Longer than an order can be late, and than its duplicate can be behind it: nothing is forgotten too early.
 WATERMARK: Final = "1 hour"
 TRIGGER: Final = "200 milliseconds"  # without a pause an idle query takes a tenth of a core
-_LOOK_SECONDS: Final = 0.5
 
 
 def read(spark: SparkSession, address: str, topic: str, *, max_offsets: int) -> DataFrame:
@@ -94,7 +92,7 @@ def revenue(orders: DataFrame) -> DataFrame:
     )
 
 
-def start(spark: SparkSession, address: str, checkpoints: str, *, max_offsets: int) -> list[Any]:
+def start(spark: SparkSession, address: str, checkpoints: str, *, max_offsets: int) -> None:
     """Start both queries."""
     users = users_table(spark, address)
     clean = cleaned(read(spark, address, topics.ORDERS, max_offsets=max_offsets), users)
@@ -103,15 +101,10 @@ def start(spark: SparkSession, address: str, checkpoints: str, *, max_offsets: i
         (topics.CLEAN_APP, clean, "append", None),
         (topics.REVENUE_APP, sums, "update", topics.REVENUE),
     )
-    return [
-        frame.writeStream.queryName(app)
-        .outputMode(mode)
-        .option("checkpointLocation", f"{checkpoints}/{app}")
-        .trigger(processingTime=TRIGGER)
-        .foreachBatch(headrace.spark.batch_writer(bootstrap=address, app=app, topic=topic))
-        .start()
-        for app, frame, mode, topic in written
-    ]
+    for app, frame, mode, topic in written:
+        writer = headrace.spark.batch_writer(bootstrap=address, app=app, topic=topic)
+        named = frame.writeStream.queryName(app).option("checkpointLocation", f"{checkpoints}/{app}")
+        named.outputMode(mode).trigger(processingTime=TRIGGER).foreachBatch(writer).start()
 
 
 def _error() -> Column:
@@ -127,23 +120,17 @@ def _header(name: str, column: str) -> Column:
     return F.struct(F.lit(name).alias("key"), F.col(column).cast("binary").alias("value"))
 
 
-def _without_plan(error: Exception | None) -> str:
-    """What went wrong; Spark adds its plan of the query, which is long."""
-    return str(error).partition("=== Streaming Query ===")[0].rstrip()
-
-
 def main(master: str, address: str, checkpoints: str, max_offsets: str) -> None:
-    told_to_stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told_to_stop.set())
-    spark = headrace.spark.session("demo", master)
-    queries = start(spark, address, checkpoints, max_offsets=int(max_offsets))
-    while not told_to_stop.wait(_LOOK_SECONDS):
-        for query in queries:
-            if not query.isActive:
-                sys.exit(f"query {query.name} has stopped: {_without_plan(query.exception())}")
-    for query in queries:
-        query.stop()
-    spark.stop()
+    # What a killed JVM leaves behind is then where everything else of the demo is, and goes with it.
+    scratch = {"spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={tempfile.gettempdir()}"'}
+    spark = headrace.spark.session("demo", master, conf=scratch)
+    start(spark, address, checkpoints, max_offsets=int(max_offsets))
+    try:
+        spark.streams.awaitAnyTermination()
+    except StreamingQueryException as error:
+        # Spark adds its plan of the query, which is long.
+        print(str(error).partition("=== Streaming Query ===")[0].rstrip(), flush=True)
+        sys.exit(1)
 
 
 if __name__ == "__main__":
