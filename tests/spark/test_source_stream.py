@@ -279,7 +279,7 @@ class TestBadDays:
     def test_a_task_is_killed_and_retried(
         self, spark: SparkSession, broker: headrace.Broker, topic: str, rows: Rows, tmp_path: Path
     ) -> None:
-        """The worker that reads the first half of a partition dies after the first rows; another reads it again."""
+        """A worker dies when it has had the first rows of a task; the task is read again, from its beginning."""
         frame = stream(spark, broker.address, subscribe=topic, startingOffsets="earliest", minPartitions=4)
         mark = tmp_path / "died"
 
