@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.log.errors import OffsetOutOfRangeError
+from headrace.log.scan import headers
 from headrace.log.segment import Segment
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def truncate_to(log: "Log", offset: int) -> bool:
         log.remove_later(log.segments.cut_off(log.segments.from_offset(offset)[1:]))
         log.active = log.segments.active
         log.aborted_of(log.active)
-        end_offset = log.active.truncate(offset)
+        end_offset = truncate_segment(log.active, offset)
         log.active.file.sync()
     except OSError as error:
         raise log.fail(f"its truncation to offset {offset} failed ({error})") from error
@@ -39,6 +40,24 @@ def truncate_to(log: "Log", offset: int) -> bool:
     log.epoch_file.truncate_from_end(end_offset)
     log.durability.truncated(end_offset)
     return True
+
+
+def truncate_segment(segment: Segment, offset: int) -> int:
+    """Drop its batches that end at `offset` or later. The offset after the last one that stays. Raises OSError."""
+    segment.load_indexes()
+    position = segment.find(offset)
+    if position is not None:
+        segment.file.truncate(position)
+        segment.size = position
+    segment.forget_from(offset)
+    # The indexes are sparse, so the tail behind their last entries is read.
+    entry = segment.offsets.find(segment.max_timestamp_offset)
+    end_offset = segment.base_offset
+    for _, header in headers(segment.file, entry.position if entry else 0, segment.size):
+        end_offset = header[0] + header[6] + 1
+        if header[8] > segment.max_timestamp:
+            segment.max_timestamp, segment.max_timestamp_offset = header[8], end_offset - 1
+    return end_offset
 
 
 def truncate_fully_and_start_at(log: "Log", offset: int) -> None:

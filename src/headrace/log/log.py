@@ -29,15 +29,10 @@ next append: it may have gone back, and recovery believes what lies below it.
 
 import contextlib
 from collections.abc import Sequence
-from struct import Struct
-from struct import error as struct_error
 from typing import Final
 
-from fastcrc.crc32 import iscsi as crc32c
-
 from headrace.log.aborted import AbortedIndex, AbortedTxn
-from headrace.log.append import NO_APPEND_TIME, AppendResult, Origin, check_size, check_timestamp
-from headrace.log.appending import append_any, append_failed, append_rest, duplicate_result
+from headrace.log.append import Origin
 from headrace.log.chores import Chore, FlushPlan, NotSavedError, RemoveFiles
 from headrace.log.config import LogConfig
 from headrace.log.cutting import (
@@ -54,25 +49,12 @@ from headrace.log.lookup import TimestampOffset, find_largest_timestamp, find_ti
 from headrace.log.open_files import OpenFiles
 from headrace.log.opening import LogParts, open_parts
 from headrace.log.producers import ProducerStates
+from headrace.log.quick_append import append_quickly
 from headrace.log.rolling import quiet_timestamp, roll, roll_if_needed, seal_active
 from headrace.log.segment import NEVER, Segment
 from headrace.log.slices import LogSlice
 from headrace.log.swap import Swap
-from headrace.protocol.batch import (
-    CRC_START,
-    LOG_OVERHEAD,
-    MAGIC,
-    NO_PRODUCER_ID,
-    TRANSACTIONAL_FLAG,
-    unpack_header,
-)
-from headrace.protocol.errors import CorruptBatchError
 
-_QUICK: Final = Struct(">8xi4xbIHi8xqq6xi").unpack_from  # what the quick way needs of a header
-_STAMP: Final = Struct(">qii").pack_into  # base offset, batch length, leader epoch
-_CRC_COVERS: Final = slice(CRC_START, None)
-_LAST_CODEC: Final = 4
-_NOT_TRANSACTIONAL: Final = 0xFFFF ^ TRANSACTIONAL_FLAG
 _NO_EPOCH: Final = -2  # no leader has it
 _BEFORE_ALL_TIME: Final = -2
 _OWN_OPEN_FILES: Final = 64  # for a log that shares its bound with no other
@@ -85,9 +67,6 @@ class Log:
     __slots__ = (
         "_chores",
         "_has_rolled",
-        "_quick_epoch",
-        "_quick_origin",
-        "_quiet_timestamp",
         "active",
         "config",
         "directory",
@@ -100,6 +79,9 @@ class Log:
         "log_start_offset",
         "producer_history",
         "producer_states",
+        "quick_epoch",
+        "quick_origin",
+        "quiet_timestamp",
         "recovery_report",
         "segments",
         "swap",
@@ -130,9 +112,9 @@ class Log:
         self.active = parts.segments.active
         # The leader epoch and the origin whose batches may go the quick way, and the timestamp up to which they need no
         # second look: a later one may be too late for the topic, or make the segment old enough to roll.
-        self._quick_epoch = _NO_EPOCH
-        self._quick_origin = _CLIENT
-        self._quiet_timestamp = _BEFORE_ALL_TIME
+        self.quick_epoch = _NO_EPOCH
+        self.quick_origin = _CLIENT
+        self.quiet_timestamp = _BEFORE_ALL_TIME
         self.remove_later(parts.removable)
 
     @classmethod
@@ -211,74 +193,7 @@ class Log:
 
     # Appending
 
-    def append(
-        self,
-        batches: bytearray | memoryview,
-        *,
-        leader_epoch: int,
-        now_ms: int,
-        origin: Origin = _CLIENT,
-        transaction_version: int = 0,
-    ) -> AppendResult:
-        """Take one or more batches, and stamp them in place. Replicated ones keep their offsets and epochs.
-
-        Raises CorruptBatchError, RefusedBatchError (nothing was written) or StorageError.
-        """
-        try:
-            length, magic, crc, attributes, delta, max_timestamp, producer_id, count = _QUICK(batches)
-        except struct_error:
-            raise CorruptBatchError(f"{len(batches)} bytes are not a batch") from None
-        size = length + LOG_OVERHEAD
-        # The quick way: one batch with data, and little to do but write it. All else goes the long way.
-        if (
-            len(batches) != size
-            or leader_epoch != self._quick_epoch
-            or magic != MAGIC
-            or attributes & _NOT_TRANSACTIONAL > _LAST_CODEC
-            or delta + 1 != count
-            or not 0 <= delta < size
-            or origin is not self._quick_origin
-        ):
-            return append_any(self, memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
-        if crc32c(batches[_CRC_COVERS]) != crc:
-            raise CorruptBatchError(f"CRC {crc:#010x} in the header of a batch does not match its content")
-        header = None
-        if producer_id != NO_PRODUCER_ID:
-            header = unpack_header(batches)
-            if producer_id < 0 or header[10] < 0 or header[11] < 0:
-                return append_any(self, memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
-            duplicate = self.producers.check(header)
-            if duplicate is not None:
-                return duplicate_result(duplicate, self.config)
-        base_offset = self.log_end_offset
-        last_offset = base_offset + delta
-        segment = self.active
-        is_quiet = segment.size + size <= segment.quiet_until and max_timestamp <= self._quiet_timestamp
-        if not is_quiet:  # it is large, or an index entry is due, or more than that
-            config = self.config
-            if size > config.max_message_bytes or size > config.segment_bytes or max_timestamp > self._quiet_timestamp:
-                check_size(size, config)
-                check_timestamp(max_timestamp, now_ms, config, batches)
-            segment = self.segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
-        _STAMP(batches, 0, base_offset, length, leader_epoch)
-        write, handle = segment.writer
-        try:
-            written = write(handle, batches)
-        except OSError as error:
-            raise append_failed(self, segment, error) from error
-        if written != size:
-            append_rest(self, segment, batches[written:])
-        position = segment.size
-        segment.size = position + size
-        if not is_quiet:
-            segment.account(position, last_offset, max_timestamp)
-        elif max_timestamp > segment.max_timestamp:
-            segment.max_timestamp = max_timestamp
-            segment.max_timestamp_offset = last_offset
-        self.log_end_offset = last_offset + 1
-        if header is not None:
-            self.producers.apply(header, base_offset, max_timestamp)
-        return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))
+    append = append_quickly  # which hands on what is not for the quick way
 
     def segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """The active segment, ready for an append; a new one if the batches must not go into the present one."""
@@ -286,23 +201,23 @@ class Log:
         if (
             segment.quiet_until != NEVER
             and segment.size + size <= self.config.segment_bytes
-            and max_timestamp <= self._quiet_timestamp
+            and max_timestamp <= self.quiet_timestamp
             and last_offset <= segment.last_room
         ):
             return segment
         segment = roll_if_needed(self, size, first_offset, last_offset, max_timestamp, now_ms)
         segment.prepare_appends()
-        self._quiet_timestamp = quiet_timestamp(segment, now_ms)
+        self.quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
 
     def takes_quickly(self, leader_epoch: int, origin: Origin) -> None:
         """This epoch is known, and the topic believes headers of this origin: from now on they may go the quick way."""
-        self._quick_epoch = leader_epoch
-        self._quick_origin = origin
+        self.quick_epoch = leader_epoch
+        self.quick_origin = origin
 
     def take_no_more_quickly(self) -> None:
         """Something has changed that the long way has to see first."""
-        self._quick_epoch = _NO_EPOCH
+        self.quick_epoch = _NO_EPOCH
 
     def fail(self, what: str) -> StorageError:
         self.failure = StorageError(

@@ -372,16 +372,11 @@ class Segment:
             self._known.clear()
         self._known[offset] = position
 
-    # Cutting
+    # Cutting: see `cutting`
 
-    def truncate(self, offset: int) -> int:
-        """Drop the batches that end at `offset` or later. The offset after the last one that stays."""
-        self.load_indexes()
-        position = self.find(offset)
-        if position is not None:
-            self.file.truncate(position)
-            self.size = position
-            self.seen_bytes = min(self.seen_bytes, position)
+    def forget_from(self, offset: int) -> None:
+        """The batches that end at `offset` or later were cut off: so are their entries, and what was known of them."""
+        self.seen_bytes = min(self.seen_bytes, self.size)
         self.offsets.truncate(offset)
         self._entry_due = self.offsets.last_position + self.config.index_interval_bytes
         self.times.truncate(offset)
@@ -390,17 +385,6 @@ class Segment:
         self.is_durable = False
         self._known.clear()
         self.quiet_until = NEVER
-        return self._measure_again()
-
-    def _measure_again(self) -> int:
-        """Times and end offset after a cut: the indexes are sparse, so the tail behind their last entries is read."""
         self.max_timestamp, self.max_timestamp_offset = self.times.last
         if not self.size:
             self.first_timestamp = NO_TIMESTAMP
-        entry = self.offsets.find(self.max_timestamp_offset)
-        end_offset = self.base_offset
-        for _, header in headers(self.file, entry.position if entry else 0, self.size):
-            end_offset = header[0] + header[6] + 1
-            if header[8] > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = header[8], end_offset - 1
-        return end_offset

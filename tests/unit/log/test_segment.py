@@ -5,6 +5,7 @@ from struct import pack
 import pytest
 
 from headrace.log.config import LogConfig
+from headrace.log.cutting import truncate_segment
 from headrace.log.index import OffsetEntry, TimeEntry
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.log.names import LOG, OFFSET_INDEX, TIME_INDEX, LogFileName, file_name, parse_file_name
@@ -184,11 +185,11 @@ def test_an_offset_in_a_gap_is_found_at_the_next_batch(fs: MemoryFileSystem) -> 
 def test_a_cut_drops_batches_and_entries_and_remeasures_the_rest(fs: MemoryFileSystem) -> None:
     segment = a_segment(fs)
     fill(segment, timestamps=[1, 2, 3, 4, 50, 6, 7, 8, 9, 10])
-    assert segment.truncate(BASE + 5) == BASE + 5
+    assert truncate_segment(segment, BASE + 5) == BASE + 5
     assert (segment.size, fs.size_of(segment.path(LOG))) == (500, 500)
     assert list(segment.offsets) == [OffsetEntry(103, 300)]
     assert (segment.max_timestamp, segment.max_timestamp_offset) == (50, 104)
-    assert segment.truncate(BASE) == BASE
+    assert truncate_segment(segment, BASE) == BASE
     assert (segment.size, segment.max_timestamp, segment.first_timestamp) == (0, -1, -1)
 
 
