@@ -19,8 +19,6 @@ _COMMON: Final = {
     "fetch.wait.max.ms": 50,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
-    # librdkafka forgets a broker that was away, and then has none to ask for the coordinator.
-    "metadata.recovery.strategy": "none",
 }
 _OF_PROTOCOL: Final[dict[str, dict[str, Any]]] = {
     "classic": {"group.protocol": "classic", "session.timeout.ms": 6000, "heartbeat.interval.ms": 50},
