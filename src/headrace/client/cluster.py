@@ -7,12 +7,9 @@
     await cluster.close()
 
 Theory. One task renews the metadata: on demand (`request_update`, `refresh`), when topics are tracked that are not
-known yet, and by age. Demands that come while an update runs are served by the next one, so whoever waits for `refresh`
-sees an answer that was asked for after the call. After an error, or an answer without news, the next update pauses,
-twice as long each time.
-
-Metadata comes from the broker with the least to do. When none of the known brokers answers, the client begins again at
-the bootstrap addresses (KIP-899), unless metadata.recovery.strategy is `none`.
+known yet or came with an error that passes, and by age. Demands that come while an update runs are served by the next
+one, so whoever waits for `refresh` sees an answer that was asked for after the call. After an error, or an answer
+without news, the next update pauses, twice as long each time. Metadata comes from any broker.
 
 `send` makes one attempt. What to do with a retriable error is known best by the caller: a producer keeps its order, a
 fetcher goes on with other partitions, an admin call just repeats.
@@ -20,20 +17,18 @@ fetcher goes on with other partitions, an admin call just repeats.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
-from random import random
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from headrace.client.any_broker import AnyBroker
 from headrace.client.backoff import retry_backoff
 from headrace.client.config import Settings
-from headrace.client.connecting import canonical_addresses
 from headrace.client.connection import Connection
 from headrace.client.coordinators import CoordinatorKind, Coordinators
 from headrace.client.errors import (
     ClosedError,
     ConnectionLostError,
     KafkaError,
-    NoBrokersError,
     RequestTimedOutError,
     error_for,
 )
@@ -57,10 +52,9 @@ class Cluster:
         self._allow_auto_create = allow_auto_create
         self._loop = asyncio.get_running_loop()
         self._pool = ConnectionPool(settings)
-        self._coordinators = Coordinators(self.ask)
+        self._anyone = AnyBroker(settings, self._pool, lambda: self.metadata.brokers)
         self._backoff = retry_backoff(settings)
-        self._bootstrap = [Node(-1 - index, *server) for index, server in enumerate(settings.servers)]
-        self._is_bootstrap_canonical = settings.text("client.dns.lookup") == "use_all_dns_ips"
+        self._coordinators = Coordinators(self._anyone.ask, self._backoff)
         self._tracked: set[str] = set()
         self._tracks_all = False
         self._listeners: list[Callable[[Metadata], None]] = []
@@ -229,8 +223,19 @@ class Cluster:
         self.metadata = metadata
         self._updated_at = self._loop.time()
         self._serve(served, lambda waiter: waiter.set_result(metadata))
+        if self._is_something_missing():
+            self._is_update_due.set()
         for listener in self._listeners:
             listener(metadata)
+
+    def _is_something_missing(self) -> bool:
+        """Whether a topic that somebody wants, or one of its leaders, may come into being at any time."""
+        wanted = (self.metadata.topics.get(name) for name in self._tracked)
+        return any(
+            topic.error.retriable or any(partition.error.retriable for partition in topic.partitions.values())
+            for topic in wanted
+            if topic is not None
+        )
 
     def _serve(self, count: int, settle: "Callable[[asyncio.Future[Metadata]], None]") -> None:
         served, self._waiters = self._waiters[:count], self._waiters[count:]
@@ -242,10 +247,10 @@ class Cluster:
         asked = None if self._tracks_all else frozenset(self._tracked)
         topics = None if asked is None else [MetadataRequestTopic(name=name) for name in sorted(asked)]
         request = MetadataRequest(topics, self._allow_auto_create)
-        response: MetadataResponse = await self.ask(request, min_version=_METADATA_SINCE)
+        response: MetadataResponse = await self._anyone.ask(request, min_version=_METADATA_SINCE)
         if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self._rebootstrap()
-            response = await self.ask(request, min_version=_METADATA_SINCE)
+            response = await self._anyone.ask(request, min_version=_METADATA_SINCE)
         if response.error_code:
             raise error_for(response.error_code)
         return self.metadata.renewed(response, asked=asked)
@@ -256,7 +261,11 @@ class Cluster:
     def _forget_if_silent(self) -> None:
         """KIP-1102: brokers that have given no metadata for so long may not be the cluster any more."""
         trigger = self.settings.seconds("metadata.recovery.rebootstrap.trigger.ms")
-        if self._may_rebootstrap and self._updated_at is not None and self._loop.time() - self._updated_at > trigger:
+        if (
+            self._anyone.may_rebootstrap
+            and self._updated_at is not None
+            and self._loop.time() - self._updated_at > trigger
+        ):
             self._rebootstrap()
 
     # Brokers
@@ -282,16 +291,10 @@ class Cluster:
             self.request_update()
             raise ConnectionLostError(f"Broker {node} is not among the brokers of the cluster at the moment.")
         try:
-            return await self._reach(known, purpose)
+            return await self._pool.reach(known, purpose)
         except KafkaError:
             self.request_update()
             raise
-
-    async def _reach(self, node: Node, purpose: str = "") -> Connection:
-        connection = await self._pool.get(node, purpose)
-        if (pause := connection.throttled_until - self._loop.time()) > 0:
-            await asyncio.sleep(pause)  # KIP-219: the broker would let the request wait anyway
-        return connection
 
     def ready(self, node: int, purpose: str = "") -> Connection | None:
         """The connection, if it is open and may be sent to now; for callers that do not want to wait."""
@@ -301,59 +304,12 @@ class Cluster:
     async def ask(
         self, request: Any, *, min_version: int = 0, max_version: int | None = None, timeout: float | None = None
     ) -> Any:
-        """The response of any broker: the one with least to do, then the others, then the bootstrap addresses.
-
-        Only for requests without an effect: one whose answer is lost goes to the next broker. Raises NoBrokersError,
-        or the error of the only one that could be asked.
-        """
-        started = self._loop.time()
-        failures: list[KafkaError] = []
-        async for node in self._candidates():
-            try:
-                connection = await self._reach(node)
-                return await connection.send(request, min_version=min_version, max_version=max_version, timeout=timeout)
-            except (ConnectionLostError, RequestTimedOutError) as error:
-                failures.append(error)
-        raise _no_brokers(failures, self._loop.time() - started)
+        """The response of any broker. Only for requests without an effect. Raises KafkaError."""
+        return await self._anyone.ask(request, min_version=min_version, max_version=max_version, timeout=timeout)
 
     async def any_node(self) -> Node:
-        """A broker that can be reached. Raises like `ask`."""
-        started = self._loop.time()
-        failures: list[KafkaError] = []
-        async for node in self._candidates():
-            try:
-                await self._reach(node)
-            except (ConnectionLostError, RequestTimedOutError) as error:
-                failures.append(error)
-            else:
-                return node
-        raise _no_brokers(failures, self._loop.time() - started)
-
-    @property
-    def _may_rebootstrap(self) -> bool:
-        return self.settings.text("metadata.recovery.strategy") == "rebootstrap"
-
-    async def _candidates(self) -> AsyncIterator[Node]:
-        """Brokers in the order in which to try them; no address comes twice."""
-        known = sorted(self.metadata.brokers.values(), key=self._load)
-        for node in known:
-            yield node
-        if not self.metadata.brokers or self._may_rebootstrap:
-            if not self._is_bootstrap_canonical:
-                addresses = await canonical_addresses(self.settings.servers)
-                self._bootstrap = [Node(-1 - index, *address) for index, address in enumerate(addresses)]
-                self._is_bootstrap_canonical = True
-            tried = {node.address for node in known}
-            for node in sorted(self._bootstrap, key=self._load):
-                if node.address not in tried:
-                    yield node
-
-    def _load(self, node: Node) -> tuple[float, int, float]:
-        """Open connections first, the least busy before the others; then brokers whose pause ends first."""
-        connection = self._pool.ready(node)
-        if connection is not None:
-            return -1.0, connection.in_flight, random()
-        return self._pool.pause_left(node), 0, random()
+        """A broker that can be reached. Raises KafkaError."""
+        return await self._anyone.find()
 
     # Coordinators
 
@@ -362,21 +318,7 @@ class Cluster:
 
         Looked up once, and again until `timeout` seconds passed if that helps. Raises KafkaError.
         """
-        started = self._loop.time()
-        attempts = 0
-        while True:
-            attempts += 1
-            try:
-                return await self._coordinators.find(kind, key)
-            except KafkaError as error:
-                pause = self._backoff.seconds(attempts)
-                elapsed = self._loop.time() - started
-                if not error.retriable or elapsed + pause >= timeout:
-                    error.tried = (
-                        error.tried or f"{attempts} requests for the coordinator of {key!r} in {elapsed:.1f} s"
-                    )
-                    raise
-            await asyncio.sleep(pause)
+        return await self._coordinators.find(kind, key, timeout=timeout)
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str) -> None:
         """It answered NOT_COORDINATOR, or not at all: look it up again next time."""
@@ -426,11 +368,3 @@ def _topic_message(name: str, code: ErrorCode) -> str:
     if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return f"There is no topic {name!r}."
     return f"Topic {name!r}: {code.meaning}"
-
-
-def _no_brokers(failures: list[KafkaError], seconds: float) -> KafkaError:
-    """All of them failed: the one error if there was one, else all of them in one."""
-    if len(failures) == 1:
-        return failures[0]
-    told = dict.fromkeys(f"{each.message.rstrip('.')}{f' ({each.tried})' if each.tried else ''}" for each in failures)
-    return NoBrokersError(f"None of {len(failures)} brokers answers.", tried=f"{'; '.join(told)}; {seconds:.1f} s")

@@ -46,7 +46,6 @@ from headrace.client.subscriptions import (
     Subscriptions,
 )
 from headrace.client.topic_partition import TopicPartition
-from headrace.protocol.error_codes import ErrorCode
 
 _numbers: Final = itertools.count(1)  # of consumers, in their client ids
 _log: Final = logging.getLogger(__name__)
@@ -176,11 +175,7 @@ class ConsumerCore:
         read = self.subscriptions.topics | {partition.topic for partition in self.subscriptions.partitions}
         for name in read:
             topic = metadata.topics.get(name)
-            if topic is None or topic.error is ErrorCode.NONE:
-                continue
-            if topic.error.retriable:
-                self.cluster.request_update()  # it may come into being at any time
-            else:
+            if topic is not None and topic.error and not topic.error.retriable:
                 self.inbox.fail(error_for(topic.error, f"Topic {name!r} cannot be read: {topic.error.meaning}"))
         if self._membership is not None:
             self._membership.topics_changed()

@@ -1,10 +1,12 @@
 """Which broker coordinates a group, a transactional id or a share partition: asked once, kept until it is wrong."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from typing import Any
 
-from headrace.client.errors import UnsupportedVersionError, raise_for
+from headrace.client.backoff import Backoff
+from headrace.client.errors import KafkaError, UnsupportedVersionError, raise_for
 from headrace.client.metadata import Node
 from headrace.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -20,8 +22,9 @@ class CoordinatorKind(IntEnum):
 class Coordinators:
     """`ask(request, min_version=, max_version=)` sends it to any broker and returns its response."""
 
-    def __init__(self, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, ask: Callable[..., Awaitable[Any]], backoff: Backoff) -> None:
         self._ask = ask
+        self._backoff = backoff
         self._known: dict[tuple[CoordinatorKind, str], Node] = {}
 
     def forget(self, kind: CoordinatorKind, key: str) -> None:
@@ -32,12 +35,29 @@ class Coordinators:
         for place in [place for place, node in self._known.items() if node.id == node_id]:
             del self._known[place]
 
-    async def find(self, kind: CoordinatorKind, key: str) -> Node:
-        """One attempt. Raises KafkaError, often a retriable one: the coordinator may be moving, or loading its log."""
-        node = self._known.get((kind, key))
-        if node is None:
-            node = self._known[kind, key] = await self._find(kind, key)
-        return node
+    async def find(self, kind: CoordinatorKind, key: str, *, timeout: float = 0.0) -> Node:
+        """Looked up once, and again until `timeout` seconds passed if that helps.
+
+        Raises KafkaError, often a retriable one: the coordinator may be moving, or loading its log.
+        """
+        if (node := self._known.get((kind, key))) is not None:
+            return node
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                node = self._known[kind, key] = await self._find(kind, key)
+                return node
+            except KafkaError as error:
+                pause = self._backoff.seconds(attempts)
+                elapsed = loop.time() - started
+                if not error.retriable or elapsed + pause >= timeout:
+                    tried = f"{attempts} requests for the coordinator of {key!r} in {elapsed:.1f} s"
+                    error.tried = error.tried or tried
+                    raise
+            await asyncio.sleep(pause)
 
     async def _find(self, kind: CoordinatorKind, key: str) -> Node:
         response: FindCoordinatorResponse

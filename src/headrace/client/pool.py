@@ -80,6 +80,13 @@ class ConnectionPool:
             state.connecting.add_done_callback(_look_at)  # the caller may have been cancelled meanwhile
         return await asyncio.shield(state.connecting)
 
+    async def reach(self, node: Node, purpose: str = "") -> Connection:
+        """The connection, ready to be sent to. Raises like `get`."""
+        connection = await self.get(node, purpose)
+        if (pause := connection.throttled_until - self._loop.time()) > 0:
+            await asyncio.sleep(pause)  # KIP-219: the broker would let the request wait anyway
+        return connection
+
     async def _connect(self, node: Node, state: _State) -> Connection:
         settings = self._settings
         try:

@@ -20,6 +20,7 @@ from headrace.client.errors import (
     NoBrokersError,
     UnknownTopicError,
 )
+from headrace.client.metadata import Metadata
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from headrace.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -331,6 +332,36 @@ def test_a_topic_that_is_being_created_is_waited_for() -> None:
             cluster = cluster_at(peer.address, retry_backoff_ms=1, retry_backoff_max_ms=2)
             assert (await cluster.topic("orders", timeout=30)).name == "orders"
             assert codes == []
+            await cluster.close()
+
+    run(story)
+
+
+@pytest.mark.parametrize("is_of_partition", [False, True], ids=["topic", "partition"])
+def test_what_came_with_an_error_that_passes_is_asked_for_again(is_of_partition: bool) -> None:
+    async def story() -> None:
+        codes = [ErrorCode.LEADER_NOT_AVAILABLE] * 3
+
+        async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+            code = codes.pop() if codes else ErrorCode.NONE
+            found = describe(asked, peer, code=0 if is_of_partition else code)
+            if is_of_partition and code:
+                without_leader = MetadataResponsePartition(code, 0, -1, 0, [0], [0], [])
+                found = found._replace(topics=[found.topics[0]._replace(partitions=[without_leader])])
+            writer.write(reply(asked, found))
+
+        async with ScriptedPeer(answer) as peer:
+            cluster = cluster_at(peer.address, retry_backoff_ms=1)
+            is_there = asyncio.Event()
+
+            def look(metadata: Metadata) -> None:
+                if metadata.leader("orders", 0) is not None:
+                    is_there.set()
+
+            cluster.add_listener(look)
+            cluster.track(["orders"])
+            await is_there.wait()
+            assert [each.api_key for each in peer.asked].count(3) == 4
             await cluster.close()
 
     run(story)
