@@ -11,8 +11,8 @@ forgotten, since they were counted by the old one.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from headrace.cluster.config_resolution import broker_values, group_values, resolve_topic_config
 from headrace.cluster.config_types import LIST, ConfigTable, format_value, split_list
@@ -56,39 +56,41 @@ def alter_configs_incrementally(
     image: Image, settings: ControllerSettings, request: incremental.IncrementalAlterConfigsRequest
 ) -> Decision[incremental.IncrementalAlterConfigsResponse]:
     """Answer IncrementalAlterConfigs."""
-    rows = []
-    records: list[MetadataRecord] = []
-    repeated = _repeated((row.resource_type, row.resource_name) for row in request.resources)
-    for row in request.resources:
-        resource = ConfigResource(row.resource_type, row.resource_name)
-        code, message = ErrorCode.NONE, None
-        try:
-            _check_once(resource, repeated)
-            records += changed_configs(image, settings, resource, _increments(image, resource, row.configs))
-        except RefusedError as refused:
-            code, message = refused.code, refused.reason
-        rows.append(incremental.AlterConfigsResourceResponse(code, message, *resource))
-    written = () if request.validate_only else tuple(records)
-    return Decision(written, incremental.IncrementalAlterConfigsResponse(responses=rows))
+    rows, records = _alter_each(image, settings, request.resources, _increments)
+    responses = [incremental.AlterConfigsResourceResponse(*row) for row in rows]
+    written = () if request.validate_only else records
+    return Decision(written, incremental.IncrementalAlterConfigsResponse(responses=responses))
 
 
 def alter_configs(
     image: Image, settings: ControllerSettings, request: legacy.AlterConfigsRequest
 ) -> Decision[legacy.AlterConfigsResponse]:
     """Answer AlterConfigs, the legacy call."""
+    rows, records = _alter_each(image, settings, request.resources, _replacement)
+    responses = [legacy.AlterConfigsResourceResponse(*row) for row in rows]
+    return Decision(() if request.validate_only else records, legacy.AlterConfigsResponse(responses=responses))
+
+
+def _alter_each(
+    image: Image,
+    settings: ControllerSettings,
+    resources: Sequence[Any],
+    changes_of: Callable[[Image, ConfigResource, Any], Mapping[str, str | None]],
+) -> tuple[list[tuple[ErrorCode, str | None, int, str]], tuple[MetadataRecord, ...]]:
+    """Each resource by itself: code, reason and what it is; and the records of those that are changed."""
     rows = []
     records: list[MetadataRecord] = []
-    repeated = _repeated((row.resource_type, row.resource_name) for row in request.resources)
-    for row in request.resources:
+    repeated = _repeated((row.resource_type, row.resource_name) for row in resources)
+    for row in resources:
         resource = ConfigResource(row.resource_type, row.resource_name)
         code, message = ErrorCode.NONE, None
         try:
             _check_once(resource, repeated)
-            records += changed_configs(image, settings, resource, _replacement(image, resource, row.configs))
+            records += changed_configs(image, settings, resource, changes_of(image, resource, row.configs))
         except RefusedError as refused:
             code, message = refused.code, refused.reason
-        rows.append(legacy.AlterConfigsResourceResponse(code, message, *resource))
-    return Decision(() if request.validate_only else tuple(records), legacy.AlterConfigsResponse(responses=rows))
+        rows.append((code, message, resource.kind, resource.name))
+    return rows, tuple(records)
 
 
 def changed_configs(

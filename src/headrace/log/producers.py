@@ -216,11 +216,8 @@ class ProducerStates:
         """Account for a data batch that now stands at `base_offset`."""
         (_, _, _, _, _, attributes, last_offset_delta, _, _, producer_id, epoch, sequence, _) = header
         state = self._states.get(producer_id)
-        if state is None:
-            state = self._states[producer_id] = ProducerState(producer_id, epoch)
-        elif epoch != state.epoch:
-            state.epoch = epoch
-            state.batches.clear()
+        if state is None or epoch != state.epoch:
+            state = self._begin_epoch(state, producer_id, epoch)
         last_sequence = (sequence + last_offset_delta) & MAX_SEQUENCE if sequence >= 0 else NO_SEQUENCE
         state.batches.append((sequence, last_sequence, base_offset, base_offset + last_offset_delta, max_timestamp))
         state.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
@@ -276,13 +273,19 @@ class ProducerStates:
     def _after_marker(self, header: RawHeader, timestamp: int) -> ProducerState:
         producer_id, epoch = header[9], header[10]
         state = self._states.get(producer_id)
+        if state is None or epoch != state.epoch:
+            state = self._begin_epoch(state, producer_id, epoch)
+        state.last_timestamp = timestamp
+        return state
+
+    def _begin_epoch(self, state: ProducerState | None, producer_id: int, epoch: int) -> ProducerState:
+        """Of a producer that is new, or was known by another epoch."""
         if state is None:
             state = self._states[producer_id] = ProducerState(producer_id, epoch)
-        elif epoch != state.epoch:
+        else:
             state.epoch = epoch
             state.batches.clear()
             state.next_sequence = 0
-        state.last_timestamp = timestamp
         return state
 
     def settle_below(self, offset: int) -> None:
