@@ -44,6 +44,14 @@ class ClientView:
             if not (broker := self._brokers[broker_id]).fenced or with_fenced
         ]
 
+    def known_nodes(self) -> list[tuple[NodeHint, Broker]]:
+        """The nodes that a client should go on with. Fenced ones, if there are no others.
+
+        That happens while the last broker stops: a client that is told of no node at all forgets the one it has, and
+        some find nobody to ask any more when it is back.
+        """
+        return self.nodes() or self.nodes(with_fenced=True)
+
     def controller_id(self, node_id: int) -> int:
         """Where the client sends what is for the controller: any broker does (KIP-590), so the one that it asked."""
         alive = [node.node_id for node, _ in self.nodes()]

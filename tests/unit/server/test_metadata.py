@@ -252,6 +252,14 @@ def test_a_fenced_broker_is_no_node_and_its_replicas_are_offline() -> None:
     assert sorted(partition(response).replica_nodes) == [1, 2, 3]
 
 
+def test_the_last_broker_is_a_node_although_it_is_fenced() -> None:
+    """It is about to stop, and a client that hears of no node forgets the one that it has."""
+    node = AdminNode(other_brokers=[2])
+    node.fence(2)
+    node.fence(NODE_ID)
+    assert [each.node_id for each in ask(node).brokers] == [NODE_ID, 2]
+
+
 def test_a_broker_that_nobody_knows_any_more_is_offline() -> None:
     node = AdminNode(other_brokers=[2, 3])
     three_replicas(node, leader=1)

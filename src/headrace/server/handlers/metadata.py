@@ -78,7 +78,7 @@ class _Answer:
         if request.include_topic_authorized_operations:
             rows = [row._replace(topic_authorized_operations=ALL_TOPIC_OPERATIONS) for row in rows]
         response = MetadataResponse(
-            brokers=[MetadataResponseBroker(*node) for node, _ in self._view.nodes()],
+            brokers=[MetadataResponseBroker(*node) for node, _ in self._view.known_nodes()],
             cluster_id=broker.cluster_id,
             controller_id=self._view.controller_id(broker.node_id),
             topics=rows,
