@@ -8,8 +8,21 @@ a classic member never leads, and what it hears in SyncGroup is what it has by n
     Heartbeat     is alive; REBALANCE_IN_PROGRESS says that there is a step to make, and that it must join for it
     LeaveGroup    removes members
 
-migration_upgrade.py and migration_downgrade.py change the kind of a group when its first member of the new protocol
-comes, and when the last one goes.
+The kinds of a group, and the ways between them (migration_upgrade.py, migration_downgrade.py)
+
+    classic ──first member of the new protocol──► consumer, with members of both ──last classic one goes──► consumer
+       ▲                                                       │         ▲                                     │
+       └────────the last one of the new protocol goes──────────┘         └───────────a classic one joins───────┘
+
+Each way is one batch of records: the tombstones of the one kind, and all of the other. So a coordinator that takes over
+finds a group of either kind, and never half of both. group.consumer.migration.policy says which ways are open; where
+one is not, the member that would lead there is refused, or the group stays as it is.
+
+Invariants
+    the generation becomes the epoch and the epoch the generation, so neither goes back
+    nobody loses a partition by the change itself: what members have is carried over, or a rebalance takes it in turn
+    a classic member has a deadline at any time, for its next request (its own session time-out); while it makes a
+    step, it has another for its JoinGroup and then its SyncGroup (its rebalance time-out)
 """
 
 from typing import Final

@@ -1,16 +1,34 @@
 """What a coordinator knows of one transactional id, and how a record says it.
 
-States and the ways between them:
+States
+    EMPTY             a producer has introduced itself, and has written nothing
+    ONGOING           it writes; `partitions` are those that need a marker in the end
+    PREPARE_COMMIT    how it ends is decided; markers are being written
+    PREPARE_ABORT
+    COMPLETE_COMMIT   all markers are there
+    COMPLETE_ABORT
+    (DEAD and PREPARE_EPOCH_FENCE are Kafka's: read and listed, never written. An id that is forgotten has a tombstone.)
 
     EMPTY ──────────────► ONGOING ──► PREPARE_COMMIT ──► COMPLETE_COMMIT ──► ONGOING, EMPTY
       │  first partition    │    end    (markers)                  │
       │                     └───────► PREPARE_ABORT ──► COMPLETE_ABORT ──► ONGOING, EMPTY
       └─────────────────────────────────┘ (version 2: an abort of nothing still raises the epoch)
 
+Who moves it: the producer (its first write, EndTxn); a new producer with the same id (InitProducerId leads to EMPTY, by
+way of an abort if a transaction is ongoing); time (ONGOING for longer than its time-out is aborted; EMPTY or COMPLETE
+for transactional.id.expiration.ms is forgotten); the last marker. A coordinator that takes over finds the state in the
+log, and orders the markers of what is prepared again.
+
 Once a PREPARE state is written, the fate of the transaction is decided: whatever happens, its markers are written, over
-and over if need be, until all are there; then it is COMPLETE. A producer that begins anew (InitProducerId) raises the
-epoch, which fences every older one; if it finds a transaction ongoing, that is aborted first. Transactions of version 2
-(KIP-890) raise the epoch at each end as well, so that a message that arrives late cannot slip into the next one.
+and over if need be, until all are there; then it is COMPLETE. A producer that begins anew raises the epoch, which
+fences every older one. Transactions of version 2 (KIP-890) raise the epoch at each end as well, so that a message that
+arrives late cannot slip into the next one.
+
+Invariants
+    the epoch of a producer id never goes back, and the last one is kept to fence with; then the id is another
+    PREPARE leads to the COMPLETE of the same kind and nowhere else; nothing else changes while it is prepared
+    only ONGOING and PREPARE have partitions, and PREPARE has those which ONGOING had
+    started_ms is known while it is ONGOING, so the time-out counts through restarts
 """
 
 from collections.abc import Iterable

@@ -1,8 +1,21 @@
 """One shard of a coordinator on this node, and the partition that it lives in: load, decide, write, answer.
 
-Reads take the same road as decisions, without records, so nobody is told of what may still be lost. If the partition
-moves or a write fails, the shard is dropped and everybody who waits is told to ask again; the next request loads a new
-one. A decision that changed nothing but what it wrote (`is_light`) fails alone.
+States
+    loading    the log is replayed, some of it at a time; whoever asks is told COORDINATOR_LOAD_IN_PROGRESS. The log may
+               grow meanwhile (markers), and metadata may change: the loader reads to the end that there is when it gets
+               there, and the shard is told of the newest image before anything else
+    loaded     decisions are written and replayed at once, answered when they are committed
+    dropped    the partition moved, or a write failed: everybody who waits is told to ask again, and nothing more is
+               heard of this one. After a failed write the runtime makes a new one soon, asked or not, for the sake of
+               time-outs
+
+Reads take the same road as decisions, without records, so nobody is told of what may still be lost. A decision that
+changed nothing but what it wrote (`is_light`) fails alone.
+
+Invariants
+    the shard's hard state is the replay of the log up to _last_offset
+    an answer is given when the high watermark has passed all that was read or written before it
+    each ticket in _pending is answered once, by its step or by the drop
 """
 
 import logging
