@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client.delivery import Delivery
 from headrace.client.errors import WrongStateError
@@ -12,8 +12,10 @@ from headrace.client.group_member import GroupMember
 from headrace.client.pending_batch import DeliveryCallback
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
 from headrace.client.topic_partition import TopicPartition
-from headrace.client.transactions import State, TransactionGate
 from headrace.protocol.record_encoding import Headers
+
+if TYPE_CHECKING:
+    from headrace.client.transactions import TransactionGate
 
 
 class AsyncProducer:
@@ -84,7 +86,7 @@ class AsyncProducer:
     # Transactions
 
     @property
-    def _transactions(self) -> TransactionGate:
+    def _transactions(self) -> "TransactionGate":
         if self._core.transactions is None:
             raise WrongStateError("This producer has no transactional_id, and so no transactions.")
         return self._core.transactions
@@ -112,19 +114,19 @@ class AsyncProducer:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
         """`async with producer.transaction(): ...`: committed at the end, aborted if the block raises."""
-        if self._transactions.state is State.NEW:
+        if self._transactions.is_new:
             await self.init_transactions()
         await self.begin_transaction()
         try:
             yield self
         except BaseException:
-            if self._transactions.state is not State.FENCED:
+            if self._transactions.may_abort:
                 await self.abort_transaction()
             raise
         try:
             await self.commit_transaction()
         except BaseException:
-            if self._transactions.state in (State.BROKEN, State.OPEN):
+            if self._transactions.may_abort:
                 await self.abort_transaction()
             raise
 

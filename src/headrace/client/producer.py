@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client import background
 from headrace.client.delivery import Delivery
@@ -24,8 +24,10 @@ from headrace.client.pending_batch import DeliveryCallback, PendingBatch
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
 from headrace.client.serializers import plain
 from headrace.client.topic_partition import TopicPartition
-from headrace.client.transactions import State, TransactionGate
 from headrace.protocol.record_encoding import Headers
+
+if TYPE_CHECKING:
+    from headrace.client.transactions import TransactionGate
 
 
 class Producer:
@@ -114,7 +116,7 @@ class Producer:
     # Transactions
 
     @property
-    def _transactions(self) -> TransactionGate:
+    def _transactions(self) -> "TransactionGate":
         if self._core.transactions is None:
             raise WrongStateError("This producer has no transactional_id, and so no transactions.")
         return self._core.transactions
@@ -142,19 +144,19 @@ class Producer:
     @contextmanager
     def transaction(self) -> Iterator[Self]:
         """`with producer.transaction(): ...`: committed at the end, aborted if the block raises."""
-        if self._transactions.state is State.NEW:
+        if self._transactions.is_new:
             self.init_transactions()
         self.begin_transaction()
         try:
             yield self
         except BaseException:
-            if self._transactions.state is not State.FENCED:
+            if self._transactions.may_abort:
                 self.abort_transaction()
             raise
         try:
             self.commit_transaction()
         except BaseException:
-            if self._transactions.state in (State.BROKEN, State.OPEN):
+            if self._transactions.may_abort:
                 self.abort_transaction()
             raise
 

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from headrace.client.cluster import Cluster
 from headrace.client.config import Settings, load_settings
@@ -29,10 +29,12 @@ from headrace.client.pending_batch import DeliveryCallback
 from headrace.client.producer_configs import PRODUCER_CONFIGS
 from headrace.client.sender import Gate, Sender
 from headrace.client.serializers import serializer
-from headrace.client.transactions import TransactionGate
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.record_encoding import OVERHEAD_BYTES, Headers, size_bound
+
+if TYPE_CHECKING:
+    from headrace.client.transactions import TransactionGate
 
 MAX_IDEMPOTENT_IN_FLIGHT: Final = 5  # batches whose sequences a broker remembers
 
@@ -152,6 +154,8 @@ class ProducerCore:
         settings = self.settings
         transactional_id = settings.optional_text("transactional.id")
         if transactional_id is not None:
+            from headrace.client.transactions import TransactionGate  # with five messages that few producers need
+
             self.transactions = TransactionGate(
                 self.cluster, transactional_id, settings.number("transaction.timeout.ms"), self.max_block_seconds
             )

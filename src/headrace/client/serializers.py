@@ -4,7 +4,6 @@ A serializer is a function `(topic, value) -> bytes | None`, a deserializer `(to
 since it is Kafka's tombstone. Some have names: bytes, str, int, json. A schema registry brings its own.
 """
 
-import json
 from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final, TypeAlias
@@ -32,7 +31,11 @@ def plain(topic: str, value: Any) -> bytes | None:
 
 
 def to_json(_: str, value: Any) -> bytes | None:
-    return None if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    if value is None:
+        return None
+    import json  # only who uses it loads it
+
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def to_long(_: str, value: int | None) -> bytes | None:
@@ -41,7 +44,11 @@ def to_long(_: str, value: int | None) -> bytes | None:
 
 
 def from_json(_: str, data: bytes | None) -> Any:
-    return None if data is None else json.loads(data)
+    if data is None:
+        return None
+    import json
+
+    return json.loads(data)
 
 
 def from_text(_: str, data: bytes | None) -> str | None:

@@ -136,6 +136,16 @@ class TransactionGate:
 
     # For users
 
+    @property
+    def is_new(self) -> bool:
+        """Whether `init` is to be called first."""
+        return self.state is State.NEW
+
+    @property
+    def may_abort(self) -> bool:
+        """Whether a transaction is open, or broken."""
+        return self.state in (State.OPEN, State.BROKEN)
+
     async def init(self) -> None:
         """Get the id to ourselves: older producers are fenced, their open transaction is aborted."""
         self._check(State.NEW)

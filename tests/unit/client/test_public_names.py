@@ -38,3 +38,16 @@ def test_importing_loads_nothing_and_an_admin_client_loads_no_broker() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines() == ["['headrace', 'headrace.aio']", "[]"]
+
+
+def test_a_producer_loads_only_what_it_needs() -> None:
+    """A program that sends one record and ends waits for every module."""
+    code = (
+        "import sys, headrace\n"
+        "headrace.Producer('localhost:9092')\n"
+        "others = ('headrace.server', 'headrace.log', 'headrace.client.transactions', 'headrace.client.consumer',\n"
+        "          'headrace.client.fetch', 'headrace.client.admin', 'numpy', 'pyarrow', 'json', 'lz4', 'zstandard')\n"
+        "print([name for name in sys.modules if name.startswith(others)])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
