@@ -1,5 +1,7 @@
 """write_batch in real queries: everything once, whatever happens between Spark's commit and ours."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ import headrace
 from headrace.arrow import read
 from headrace.client.murmur2 import partition_of
 from headrace.spark import batch_writer, write_batch
+from headrace.spark.checkpoints import query_id
 from headrace.spark.driver_sink import forget
 from headrace.spark.exactly_once import AppSink
+from headrace.spark.micro_batch import hadoop_reader
 from headrace.spark.sink_options import batch_options
 from tests.support.both_brokers import unique
 from tests.support.spark_queries import LineFiles, committed_values, forget_last_commit, keyed, run_to_end
@@ -182,6 +186,28 @@ class TestMistakes:
 
         with pytest.raises(StreamingQueryException, match="pass on the one that foreachBatch gives"):
             run_to_end(keyed(files.stream(spark)).writeStream.foreachBatch(write), tmp_path / "checkpoint")
+
+    def test_a_thread_of_one_s_own_needs_the_checkpoint(
+        self, spark: SparkSession, broker: headrace.Broker, files: LineFiles, tmp_path: Path
+    ) -> None:
+        topic, app, checkpoint = unique("out"), unique("app"), str(tmp_path / "checkpoint")
+        complaints = []
+
+        def write(df: DataFrame, batch_id: int) -> None:
+            told = partial(write_batch, df, batch_id, bootstrap=broker.address, app=app, topic=topic)
+            with ThreadPoolExecutor(1) as pool:
+                complaints.append(str(pool.submit(told).exception()))
+                pool.submit(told, checkpoint=checkpoint).result()
+
+        run_to_end(keyed(files.stream(spark)).writeStream.foreachBatch(write), tmp_path / "checkpoint")
+        assert ["also tell the checkpoint" in complaint for complaint in complaints] == [True] * 3
+        assert numbers(topic, broker.address) == list(range(30))
+
+    def test_a_checkpoint_on_any_file_system_can_be_read(self, spark: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "metadata").write_text('{"id": "a"}')
+        read = hadoop_reader(spark.range(1))
+        assert query_id(f"file://{tmp_path}", read) == "a"
+        assert read(f"file://{tmp_path}/nothing") is None
 
     def test_two_queries_of_one_name_in_one_driver(
         self, spark: SparkSession, broker: headrace.Broker, files: LineFiles, tmp_path: Path

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.serializers import read_int
 from pyspark.sql import DataFrame
@@ -16,9 +17,6 @@ from pyspark.util import _create_local_socket
 
 def batches(df: DataFrame) -> Iterator[Any]:
     """Record batches. Raises what Spark raises."""
-    if not hasattr(df, "_jdf"):  # Spark Connect
-        yield from df.toArrow().to_batches()
-        return
     port, secret, server = df._jdf.collectAsArrowToPython()
     file, sock = _create_local_socket((port, secret))
     try:
@@ -28,11 +26,24 @@ def batches(df: DataFrame) -> Iterator[Any]:
     except GeneratorExit:
         raise  # nobody wants the rest; the other side notices that the socket is closed
     except BaseException:
-        with unwrap_spark_exception():
-            server.getResult()  # knows better what went wrong
+        _finish(server)  # knows better what went wrong
         raise
-    with unwrap_spark_exception():
-        server.getResult()
+    _finish(server)
+
+
+def _finish(server: Any) -> None:
+    """Raises what Spark raises."""
+    try:
+        with unwrap_spark_exception():
+            server.getResult()
+    except PySparkException as error:
+        if "maxResultSize" in str(error):
+            error.add_note(
+                "The rows of this micro-batch are too many for the driver. Let the tasks write them: "
+                "transactions='tasks'; or make micro-batches smaller (maxOffsetsPerTrigger), or raise "
+                "spark.driver.maxResultSize."
+            )
+        raise
 
 
 def _read_order(file: Any) -> None:

@@ -31,9 +31,6 @@ from headrace.spark.task_sink import pieces, send_rows, write_rows
 
 _LOG: Final = logging.getLogger(__name__)
 
-_lock = threading.Lock()
-_sinks: dict[str, tuple[AppSink, str]] = {}  # by application, with the id of the query that it serves
-
 
 def write_batch(
     df: DataFrame,
@@ -51,8 +48,8 @@ def write_batch(
 
     `app` names the application: transactional id, and group of the offsets; one name is for one query. `topic` is that
     of all rows, else the column says it. `guarantee` is exactly_once or at_least_once, `transactions` are of the driver
-    or of tasks. `checkpoint` is found out by itself, save with Spark Connect. All else are settings of the producer, by
-    Kafka's names with underscores. Raises KafkaError, ConfigError.
+    or of tasks. `checkpoint` is found out by itself, save in threads of one's own. All else are settings of the
+    producer, by Kafka's names with underscores. Raises KafkaError, ConfigError.
     """
     options = batch_options(
         bootstrap=bootstrap,
@@ -121,43 +118,57 @@ def _send_rows(options: SinkOptions, iterator: Iterator[Any]) -> None:
     send_rows(iterator, options)
 
 
+class _Place:
+    """Where the sink of one application stays from one micro-batch to the next."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # held while a micro-batch is written
+        self.sink: AppSink | None = None
+        self.query_id = ""  # which it serves
+
+    def close(self) -> None:
+        sink, self.sink = self.sink, None
+        if sink is not None:
+            sink.close()
+
+
+_places: dict[str, _Place] = {}  # by application
+
+
 @contextmanager
 def _kept(df: DataFrame, options: SinkOptions, batch: MicroBatch) -> Iterator[AppSink]:
-    """The sink of an application, kept from one micro-batch to the next; after a failure it is closed."""
-    app, query = options.name, batch.query_id
-    with _lock:
-        sink, owner = _sinks.get(app, (None, query))
-        if owner != query and is_running(df, owner):
+    """The sink of an application, opened if need be; after a failure it is closed, and the next time opened anew."""
+    place = _places.setdefault(options.name, _Place())
+    with place.lock:
+        if place.sink is not None and place.query_id != batch.query_id and is_running(df, place.query_id):
             raise WrongStateError(
-                f"Two queries of this driver write as application {app!r}, and each would forget what the other has "
-                "written. Give each of them an app of its own."
+                f"Two queries of this driver write as application {options.name!r}, and each would forget what the "
+                "other has written. Give each of them an app of its own."
             )
-        if sink is not None:
-            sink.refuse_second_write(batch)
-            if sink.options.client != options.client:
-                del _sinks[app]
-                sink.close()
-                sink = None
-        if sink is None:
-            sink = AppSink(options)
-        sink.options = options
-        _sinks[app] = (sink, query)
-    try:
-        yield sink
-    except BaseException:
-        forget(app)
-        raise
+        if place.sink is not None:
+            place.sink.refuse_second_write(batch)
+            if place.sink.options.client != options.client:
+                place.close()
+        if place.sink is None:
+            place.sink = AppSink(options)
+        place.sink.options = options
+        place.query_id = batch.query_id
+        try:
+            yield place.sink
+        except BaseException:
+            place.close()
+            raise
 
 
 def forget(app: str) -> None:
     """Close the sink of an application, if it is open; the next micro-batch opens it again."""
-    with _lock:
-        sink, _ = _sinks.pop(app, (None, ""))
-    if sink is not None:
-        sink.close()
+    place = _places.get(app)
+    if place is not None:
+        with place.lock:
+            place.close()
 
 
 @atexit.register
 def _forget_all() -> None:
-    for app in list(_sinks):
-        forget(app)
+    for place in _places.values():
+        place.close()  # without its lock: what is being written now will not end well in any case

@@ -9,7 +9,6 @@ A failure ends the query, and Spark runs the micro-batch again when it is starte
 after a failure the object is of no use any more, and a new one finds out what became of the transaction.
 """
 
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,7 +49,7 @@ class MicroBatch(NamedTuple):
 
 
 class AppSink:
-    """For one thread at a time; others wait."""
+    """For one thread at a time."""
 
     def __init__(self, options: SinkOptions, *, is_task: bool = False) -> None:
         """Takes the name over from whoever has it. Raises KafkaError.
@@ -61,7 +60,6 @@ class AppSink:
         self._is_alone = not is_task
         self._app = options.name
         self._timeout_ms = transaction_timeout_ms(options)
-        self._lock = threading.Lock()
         self._written: tuple[str, int] | None = None  # run id and batch id of the last one
         self._admin = Admin(config=options.admin())
         self._producer = Producer(config=options.transactional(self._app))
@@ -81,14 +79,13 @@ class AppSink:
 
         `topic` is for the marker, if the rows are written elsewhere.
         """
-        with self._lock:
-            self.refuse_second_write(batch)
-            markers = self._markers(batch)
-            is_new = batch.batch_id > last_written(markers.values(), batch.query_id)
-            if is_new:
-                self._write(batch, pieces, topic or next((place.topic for place in markers), None))
-            self._written = (batch.run_id, batch.batch_id)
-            return is_new
+        self.refuse_second_write(batch)
+        markers = self._markers(batch)
+        is_new = batch.batch_id > last_written(markers.values(), batch.query_id)
+        if is_new:
+            self._write(batch, pieces, topic or next((place.topic for place in markers), None))
+        self._written = (batch.run_id, batch.batch_id)
+        return is_new
 
     def has(self, batch: MicroBatch) -> bool:
         """Whether the log has it already."""

@@ -7,7 +7,8 @@ is a clone that does not list the query among its own (`session.streams.get` fin
 sessions share does, and the query knows its checkpoint, given or temporary. The id is the one of the checkpoint's
 `metadata` file: it stays over restarts. `offsets/<batch id>` is written before the function is called.
 
-With Spark Connect there are no local properties: then the argument `checkpoint` says where to look for the query's id.
+In a thread of one's own there are no local properties: then the argument `checkpoint` says where to look for the
+query's id. Spark Connect has neither the properties nor the query; there, exactly once is not to be had in this way.
 """
 
 from typing import Any, Final
@@ -39,8 +40,8 @@ def micro_batch(df: DataFrame, batch_id: int, checkpoint: str | None) -> MicroBa
         query = query or query_id(root, read)
     if query is None:
         raise WrongStateError(
-            "Exactly once needs a streaming query: call write_batch from foreachBatch (with Spark Connect also tell "
-            'the checkpoint), or use guarantee="at_least_once".'
+            "Exactly once needs a streaming query: call write_batch from foreachBatch (in a thread of your own, "
+            'also tell the checkpoint), or use guarantee="at_least_once". Spark Connect is not enough.'
         )
     ends = {} if root is None else batch_ends(root, batch_id, read)
     return MicroBatch(query, properties.get(RUN_ID) or "", batch_id, ends)
@@ -71,10 +72,10 @@ def is_running(df: DataFrame, query: str) -> bool:
 
 def _reader(df: DataFrame, location: str) -> tuple[str, Read]:
     path = local_path(location)
-    return (path, read_local) if path is not None else (location, _hadoop_reader(df))
+    return (path, read_local) if path is not None else (location, hadoop_reader(df))
 
 
-def _hadoop_reader(df: DataFrame) -> Read:
+def hadoop_reader(df: DataFrame) -> Read:
     """For checkpoints on any file system that Spark knows."""
     session: Any = df.sparkSession
     jvm = session._jvm

@@ -32,8 +32,8 @@ def options(bootstrap: str, app: str, topic: str | None, **client: object) -> Si
     )
 
 
-def batch(batch_id: int, query: str = QUERY, *, run: str = "run", **ends: int) -> MicroBatch:
-    return MicroBatch(query, run, batch_id, {TopicPartition(topic, 0): end for topic, end in ends.items()})
+def batch(batch_id: int, query: str = QUERY, *, run: str = "run", ends: dict[str, int] | None = None) -> MicroBatch:
+    return MicroBatch(query, run, batch_id, {TopicPartition(topic, 0): end for topic, end in (ends or {}).items()})
 
 
 def rows(*values: str) -> list[pa.Table]:
@@ -96,9 +96,9 @@ def test_end_offsets_are_the_marker_and_the_lag(bootstrap: str, topic: str) -> N
         admin.create_topic(source, partitions=1)
         eventually(lambda: bool(admin.describe_topic(source).partitions))
         with closing(AppSink(options(bootstrap, app, topic))) as sink:
-            sink.write(batch(0, **{source: 5}), rows("a"))
-            sink.write(batch(1, **{source: 5}), [])  # without new offsets and without rows it still commits its id
-            sink.write(batch(2, **{source: 9}), rows("b"))
+            sink.write(batch(0, ends={source: 5}), rows("a"))
+            sink.write(batch(1, ends={source: 5}), [])  # without new offsets and without rows it still commits its id
+            sink.write(batch(2, ends={source: 9}), rows("b"))
             found = admin.list_group_offsets(app, require_stable=True)
             assert {place: (each.offset, each.metadata) for place, each in found.items()} == {
                 (source, 0): (9, f"{QUERY}:2")
@@ -175,10 +175,10 @@ def test_somebody_else_in_the_group_is_found_out(bootstrap: str, topic: str) -> 
         admin.create_topic(source, partitions=1)
         eventually(lambda: bool(admin.describe_topic(source).partitions))
         with closing(AppSink(options(bootstrap, app, topic))) as sink:
-            sink.write(batch(0, **{source: 5}), rows("a"))
+            sink.write(batch(0, ends={source: 5}), rows("a"))
             admin.alter_group_offsets(app, {TopicPartition(source, 0): 5})  # as a source with this group does
             with pytest.raises(WrongStateError, match=r"another kafka.group.id"):
-                sink.write(batch(1, **{source: 6}), rows("b"))
+                sink.write(batch(1, ends={source: 6}), rows("b"))
 
 
 def test_a_second_write_of_one_batch_is_refused(bootstrap: str, topic: str) -> None:

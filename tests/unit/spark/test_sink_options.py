@@ -10,7 +10,7 @@ ADDRESS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 
 
 def of_batch(**given: object) -> object:
-    arguments = {
+    arguments: dict[str, object] = {
         "bootstrap": "127.0.0.1:9092",
         "app": "sales",
         "topic": None,
