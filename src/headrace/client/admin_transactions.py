@@ -28,7 +28,7 @@ class TransactionListing:
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
-    """`started_ms` is -1 if none is open."""
+    """`started_ms` is when the one that is open began, or the last one; -1 before the first."""
 
     id: str
     state: str

@@ -115,6 +115,29 @@ def test_transactions_are_listed_described_and_fenced(admin: Admin, bootstrap: s
         admin.list_transactions(states=["Sleeping"])
 
 
+def test_when_a_transaction_began_is_known_until_the_next_one_begins(admin: Admin, bootstrap: str) -> None:
+    topic, name = unique("paid"), unique("tx")
+    admin.create_topic(topic)
+    eventually(lambda: len(admin.describe_topic(topic).partitions) == 1)
+    started: list[int] = []
+
+    def look(state: str) -> None:
+        eventually(lambda: admin.describe_transactions([name])[name].state == state)
+        started.append(admin.describe_transactions([name])[name].started_ms)
+
+    with headrace.Producer(bootstrap, transactional_id=name) as producer:
+        producer.init_transactions()
+        look("Empty")
+        with producer.transaction():
+            producer.send(topic, "value")
+            producer.flush()
+            look("Ongoing")
+        look("CompleteCommit")
+    assert started[0] == -1
+    assert started[1] > 0
+    assert started[2] == started[1]
+
+
 def test_a_transaction_that_hangs_is_aborted_at_its_partition(admin: Admin, bootstrap: str) -> None:
     topic = unique("hanging")
     admin.create_topic(topic)
