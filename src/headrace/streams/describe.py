@@ -7,6 +7,7 @@ from headrace.streams.plan import (
     Branch,
     Chosen,
     Cogroup,
+    DeadLetters,
     Deduplicate,
     Filter,
     FlatMap,
@@ -38,6 +39,8 @@ def describe(node: Node) -> str:
     match node:
         case Source():
             return _source(node)
+        case DeadLetters():
+            return f"to {node.topic}, what cannot be decoded"
         case Sink():
             return _sink(node)
         case Filter():

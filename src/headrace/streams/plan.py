@@ -280,6 +280,13 @@ class Sink(Node):
     internal: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class DeadLetters(Sink):
+    """The records of its source that cannot be decoded, as they came, with headers that say where they were and why."""
+
+    kind: ClassVar[str] = "dead-letters"
+
+
 @dataclass(frozen=True)
 class Plan:
     """`partitions` is over how many partitions state is spread; None until the first run decides it."""
@@ -287,6 +294,7 @@ class Plan:
     app: str
     sinks: tuple[Sink, ...]
     partitions: int | None = None
+    dead_letters: str | None = None
 
     def __post_init__(self) -> None:
         seen: dict[str, Node] = {}

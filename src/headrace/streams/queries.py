@@ -6,11 +6,13 @@ operators can do both, and a native one that is followed by another stateful ope
 
 1. after a stateful operator that another stateful one and somebody else read: a query has one result;
 2. after stateful operators whose results are merged without another stateful operator;
-3. between two stateful operators which share no output mode.
+3. between two stateful operators which share no output mode, and after an outer join of streams: its rows may lack
+   either side, and with it the time by which Spark would know what is late.
 
 At a cut the operator's rows go to a topic of the app's own, `<app>.<operator>`, and the next query reads them from
 there. Sinks that hang on the same stateful operator belong to one query, and write in one transaction; so do all
-stateless ones that share a source, which is then read once.
+stateless ones that share a source, which is then read once. If the app has dead letters, those of a source are written
+by one query: a stateless one that reads it, or one of their own.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,6 +22,7 @@ from typing import Final, Literal, NamedTuple
 from headrace.streams.naming import internal_topic
 from headrace.streams.plan import (
     Aggregate,
+    DeadLetters,
     Deduplicate,
     Grouping,
     Node,
@@ -103,6 +106,8 @@ def cut(plan: Plan) -> tuple[Query, ...]:
                 stateless.append(_sink(_after(plan, node, cuts)))
     made = [Query(name, _chosen(modes[name]), tuple(sinks)) for name, sinks in parts.items()]
     made.extend(_stateless_queries(stateless))
+    if plan.dead_letters is not None:
+        made = _with_dead_letters(plan, made, plan.dead_letters)
     return tuple(_in_order(made))
 
 
@@ -115,8 +120,9 @@ def _frontier(node: Node) -> tuple[str, ...]:
 
 
 def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Rules 1 and 2."""
+    """Rules 1 and 2, and outer joins."""
     cuts: set[str] = set()
+    outer = {node.name for node in plan.nodes() if isinstance(node, StreamJoin) and node.how == "outer"}
     readers: dict[str, list[Node]] = {}
     for node in plan.nodes():
         if node.stateful or isinstance(node, Sink):
@@ -126,7 +132,7 @@ def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> se
             if isinstance(node, Sink) and len(ends) > 1:
                 cuts.update(ends)
     for name, who in readers.items():
-        if len(who) > 1 and any(reader.stateful for reader in who):
+        if any(reader.stateful for reader in who) and (len(who) > 1 or name in outer):
             cuts.add(name)
     return cuts
 
@@ -209,6 +215,23 @@ def _stateless_queries(sinks: list[Sink]) -> Iterator[Query]:
     for order in sorted(ordered, key=lambda members: sinks.index(members[0])):
         first = next(node for node in ancestors(order[0]) if isinstance(node, Source))
         yield Query(first.name, "append", order)
+
+
+def _with_dead_letters(plan: Plan, queries: list[Query], topic: str) -> list[Query]:
+    """One query for the dead letters of each source, so that none is written twice: a stateless one that reads it,
+    or one of its own, since the rows of a stateful one are not those of the source any more."""
+    made = list(queries)
+    for node in plan.nodes():
+        if not isinstance(node, Source) or node.shape.kind is Kind.GLOBAL_TABLE:
+            continue
+        sink = DeadLetters(name=f"{node.name}.dead", inputs=(node,), shape=node.shape, topic=topic)
+        for position, query in enumerate(made):
+            if not query.stateful and node in query.sources:
+                made[position] = replace(query, sinks=(*query.sinks, sink))
+                break
+        else:
+            made.append(Query(sink.name, "append", (sink,)))
+    return made
 
 
 def _streams_read(sink: Sink) -> set[str]:

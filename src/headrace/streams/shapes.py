@@ -83,7 +83,7 @@ def check_new_columns(given: Iterable[str], *, where: str) -> None:
     listed = tuple(given)
     reject_duplicates(listed, where=where)
     for name in listed:
-        if name in _RESERVED:
+        if name.lower() in _RESERVED:
             raise PlanError(f"{where}: {name!r} is the name of a hidden column of every record; choose another")
 
 

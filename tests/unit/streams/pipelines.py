@@ -43,8 +43,8 @@ def users_of(app: App) -> Any:
 
 
 def stateless() -> App:
-    """Three sinks and a branch over one read of one source."""
-    app = new_app()
+    """Three sinks, a branch and dead letters over one read of one source."""
+    app = App("sales", "localhost:9092", dead_letters="sales.dead")
     orders = orders_of(app, key="user", time="at")
     big = orders.filter(col.amount > 100).select("id", cents=(col.amount * 100).cast("long"))
     big.filter(col.cents < 1_000_000).to("big-orders")
@@ -63,8 +63,8 @@ def same_source_twice() -> App:
 
 
 def design_example() -> App:
-    """A lookup, and final windows: two queries, each with its own state."""
-    app = new_app()
+    """A lookup, and final windows: two queries, each with its own state; and one for dead letters of each source."""
+    app = App("sales", "localhost:9092", grace="30s", dead_letters="sales.dead")
     orders = orders_of(app)
     orders.filter(col.amount > 100).left_join(users_of(app), on="user").to("big-orders")
     per_minute = orders.group_by("country").windowed(tumbling("1m")).agg(n=count(), total=sum_(col.amount))

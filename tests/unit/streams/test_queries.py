@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from headrace.streams import App, Json, avg, col, count, hopping, session, sliding, tumbling
-from headrace.streams.plan import Sink
+from headrace.streams.plan import DeadLetters, Sink
 from headrace.streams.queries import Query, cut, traits
 from headrace.streams.rewrites import rewrite
 from tests.unit.streams.pipelines import PIPELINES, new_app, orders_of, users_of
@@ -89,6 +89,15 @@ def test_an_inner_join_may_be_followed_by_final_windows_and_not_by_running_ones(
         assert len(cut(app.plan)) == expected, emit
 
 
+def test_an_outer_join_is_cut_off_from_what_follows_it() -> None:
+    for join, expected in (("left_join", ["n"]), ("outer_join", ["joined", "n"])):
+        app = new_app()
+        payments = app.stream("payments", value=Json("id long, paid double"))
+        joined = getattr(orders_of(app), join)(payments, on="id", within="1m", name="joined")
+        joined.group_by("user").windowed(tumbling("1m")).agg(n=count(), name="n").emit("final").to("n")
+        assert [query.name for query in cut(app.plan)] == expected
+
+
 def test_state_of_our_own_may_be_followed_by_a_running_aggregate() -> None:
     app = new_app()
     enriched = orders_of(app).join(users_of(app), on="user", name="lookup")
@@ -103,6 +112,20 @@ def test_a_query_comes_after_those_whose_topics_it_reads() -> None:
     second.to_stream().group_by("users").count("counts", name="third").to("third")
     names = [query.name for query in cut(app.plan)]
     assert names == ["first", "second", "third"]
+
+
+def test_dead_letters_of_a_source_are_written_by_one_query() -> None:
+    app = App("sales", "x", dead_letters="dead")
+    orders, other = orders_of(app), app.stream("other", value=Json("id long"))
+    orders.to("copy")
+    orders.group_by("user").count(name="users").to("users")
+    other.group_by("id").count(name="ids").to("ids")
+    assert [(name, outputs) for name, _, _, outputs in queries_of(app)] == [
+        ("users", ["users"]),
+        ("ids", ["ids"]),
+        ("source-1", ["copy", "dead"]),
+        ("source-2.dead", ["dead"]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +149,8 @@ def test_cutting_loses_no_sink_and_every_internal_topic_is_written_before_it_is_
     app = pipeline()
     queries = cut(rewrite(app.plan))
     written = [sink for query in queries for sink in query.sinks]
-    assert sorted(sink.name for sink in written if not sink.internal) == sorted(sink.name for sink in app.plan.sinks)
+    users = [sink for sink in written if not sink.internal and not isinstance(sink, DeadLetters)]
+    assert sorted(sink.name for sink in users) == sorted(sink.name for sink in app.plan.sinks)
     assert len({query.name for query in queries}) == len(queries)
     known: set[object] = set()
     for query in queries:
