@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from headrace.streams.columns import Column
 from headrace.streams.durations import Duration, duration_ms
@@ -17,6 +17,12 @@ from headrace.streams.serdes import Serde, StringSerde, reading, writing
 from headrace.streams.shapes import Kind, check_expression, check_names, source_shape
 from headrace.streams.stream import Stream
 from headrace.streams.table import GlobalTable, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.streams.compiler.app_test import AppTest
+    from headrace.streams.compiler.running import Deployment, Running
 
 # Rows of several partitions never come in the order of their time; a default of nothing would lose them silently.
 DEFAULT_GRACE: Final = "10s"
@@ -105,7 +111,7 @@ class App:
     @property
     def plan(self) -> Plan:
         """What has been written so far: everything that ends in a topic."""
-        return Plan(self.name, self._sinks, self.partitions)
+        return Plan(self.name, self._sinks, self.partitions, self.dead_letters)
 
     def explain(self, style: Literal["text", "mermaid"] = "text") -> str:
         """The plan and the queries that it is run as, as text or as a Mermaid picture; Spark is not started."""
@@ -114,6 +120,45 @@ class App:
         if style not in ("text", "mermaid"):
             raise PlanError(f'explain takes "text" or "mermaid", and was given {style!r}')
         return explain_text(self.plan) if style == "text" else explain_mermaid(self.plan)
+
+    def start(self, spark: "SparkSession | None" = None) -> "Running":
+        """Run it on Spark, in the background: `with app.start() as running: ...`; `running.stop()` ends it.
+
+        `spark` is a session that is there already; else one is made for `master`. Raises CannotRunError if the plan has
+        operators that cannot be run yet, PlanError if its state is that of another plan.
+        """
+        from headrace.streams.compiler import running
+
+        return running.start(self._deployment(), spark)
+
+    def run(self, spark: "SparkSession | None" = None) -> None:
+        """Run it on Spark until it is stopped or fails."""
+        with self.start(spark) as running:
+            running.wait()
+
+    def catch_up(self, spark: "SparkSession | None" = None) -> None:
+        """Run it over what its topics hold now, and come back. It goes on from there the next time, in either way."""
+        from headrace.streams.compiler import running
+
+        running.catch_up(self._deployment(), spark)
+
+    def test(self, spark: "SparkSession | None" = None) -> "AppTest":
+        """The app on topics of a test, without a cluster: `with app.test() as test: test.feed(...); test.run()`."""
+        from headrace.streams.compiler.app_test import AppTest
+
+        return AppTest(self.plan, spark, self.master)
+
+    def _deployment(self) -> "Deployment":
+        from headrace.streams.compiler.running import Deployment
+
+        return Deployment(
+            plan=self.plan,
+            bootstrap=self.bootstrap,
+            exactly_once=self.guarantee == "exactly_once",
+            state=self.state,
+            trigger_ms=self.trigger_ms,
+            master=self.master,
+        )
 
     def add_sink(
         self, handle: Handle, topic: str | Column, *, key: Serde | str | None, value: Serde | None, name: str | None

@@ -1,0 +1,1 @@
+"""From a plan to Spark: the only part of `headrace.streams` that imports PySpark."""

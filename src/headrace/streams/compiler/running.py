@@ -1,0 +1,157 @@
+"""Starting an app on Spark, and what can be done with one that runs."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from os.path import join
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from headrace.client.admin import Admin
+from headrace.client.errors import TopicExistsError
+from headrace.spark.datasource import register
+from headrace.spark.session import session
+from headrace.streams.compiler.query import CompiledQuery, Schemas
+from headrace.streams.compiler.topics import ClusterTopics, Topics
+from headrace.streams.plan import Plan
+from headrace.streams.queries import Query, cut
+from headrace.streams.rewrites import rewrite
+from headrace.streams.runnable import check_runnable
+from headrace.streams.saved_plan import agree_on_plan
+from headrace.streams.shapes import Kind
+
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_POLL_SECONDS: Final = 0.2
+_SETTINGS: Final = {
+    # What cannot be computed is NULL. Otherwise one row with an amount of 'x' or a division by 0 would stop the app.
+    "spark.sql.ansi.enabled": "false",
+}
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What an app says about how it is run."""
+
+    plan: Plan
+    bootstrap: str
+    exactly_once: bool
+    state: str
+    trigger_ms: int
+    master: str
+
+
+class Running:
+    """An app that runs. Leaving its `with` block stops it."""
+
+    def __init__(self, queries: dict[str, StreamingQuery]) -> None:
+        self.queries: Final = queries
+
+    def stop(self) -> None:
+        """Stop all queries; what they have not committed, the next run does again."""
+        for query in self.queries.values():
+            query.stop()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Until all queries have ended, or for so many seconds; whether they have. One that fails stops the others.
+
+        Raises StreamingQueryException.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while any(query.isActive for query in self.queries.values()):
+            if end is not None and time.monotonic() >= end:
+                return False
+            next(query for query in self.queries.values() if query.isActive).awaitTermination(_POLL_SECONDS)
+            self._raise_failure()
+        self._raise_failure()
+        return True
+
+    def _raise_failure(self) -> None:
+        failed: StreamingQueryException | None = next(
+            (query.exception() for query in self.queries.values() if query.exception() is not None), None
+        )
+        if failed is not None:
+            self.stop()
+            raise failed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start(deployment: Deployment, spark: SparkSession | None = None) -> Running:
+    """Start all queries, which then run until they are stopped."""
+    queries: dict[str, StreamingQuery] = {}
+    try:
+        for compiled in _prepared(deployment, spark):
+            every = {"processingTime": f"{deployment.trigger_ms} milliseconds"}
+            queries[compiled.query.name] = started(compiled, deployment.state, every)
+    except BaseException:
+        Running(queries).stop()
+        raise
+    return Running(queries)
+
+
+def catch_up(deployment: Deployment, spark: SparkSession | None = None) -> None:
+    """Run each query over what is there now, one after the other, as they read one another's topics."""
+    for compiled in _prepared(deployment, spark):
+        with Running({compiled.query.name: started(compiled, deployment.state, {"availableNow": True})}) as running:
+            running.wait()
+
+
+def _prepared(deployment: Deployment, spark: SparkSession | None) -> Iterator[CompiledQuery]:
+    check_runnable(deployment.plan)
+    base = spark if spark is not None else session(deployment.plan.app, deployment.master)
+    plan = agree_on_plan(deployment.plan, deployment.state, default_partitions=int(base.conf.get(_PARTITIONS) or 1))
+    assert plan.partitions is not None, plan
+    own = own_session(base, plan.partitions)
+    queries = cut(rewrite(plan))
+    _make_internal_topics(deployment.bootstrap, queries, plan.partitions)
+    topics = ClusterTopics(deployment.bootstrap, plan.app, exactly_once=deployment.exactly_once)
+    yield from compiled_queries(plan, queries, own, topics)
+
+
+def compiled_queries(
+    plan: Plan, queries: tuple[Query, ...], spark: SparkSession, topics: Topics
+) -> Iterator[CompiledQuery]:
+    """One after the other, since each may need to know the columns that those before it write."""
+    schemas: Schemas = {}
+    for query in queries:
+        has_dead_letters = plan.dead_letters is not None
+        yield CompiledQuery(query, spark, topics, schemas, app=plan.app, has_dead_letters=has_dead_letters)
+
+
+def own_session(spark: SparkSession, partitions: int) -> SparkSession:
+    """Settings and queries of the app's own, in the Spark of the process."""
+    register(spark)
+    # A clone, since a new session would not know the format, and Spark refuses to learn its name a second time.
+    own = SparkSession(spark.sparkContext, cast("Any", spark)._jsparkSession.cloneSession())
+    for name, value in (_SETTINGS | {_PARTITIONS: str(partitions)}).items():
+        own.conf.set(name, value)
+    return own
+
+
+def started(compiled: CompiledQuery, state: str, trigger: Mapping[str, Any]) -> StreamingQuery:
+    writer = compiled.stream.writeStream.outputMode(compiled.query.mode).foreachBatch(compiled.write)
+    return writer.option("checkpointLocation", join(state, compiled.query.name)).trigger(**trigger).start()
+
+
+def _make_internal_topics(bootstrap: str, queries: tuple[Query, ...], partitions: int) -> None:
+    internal = [sink for query in queries for sink in query.sinks if sink.internal]
+    if not internal:
+        return
+    with Admin(bootstrap) as admin:
+        for sink in internal:
+            assert isinstance(sink.topic, str), sink
+            # Of a table only the last row of each key counts, so its topic need not grow for ever.
+            configs = {"cleanup.policy": "compact"} if sink.shape.kind is Kind.TABLE else {}
+            with suppress(TopicExistsError):
+                admin.create_topic(sink.topic, partitions, configs=configs)

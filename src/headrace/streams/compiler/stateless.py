@@ -1,0 +1,105 @@
+"""Operators that keep nothing: projections and filters of Spark's, and Python functions where the user gave them."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from headrace.streams.compiler.columns import column, to_column
+from headrace.streams.compiler.functions import flat_mapped, mapped, with_condition
+from headrace.streams.compiler.rows import DELETED, hidden_of, key_columns, user_columns
+from headrace.streams.expressions import Expression
+from headrace.streams.plan import (
+    Branch,
+    Chosen,
+    Condition,
+    Filter,
+    FlatMap,
+    Map,
+    Merge,
+    Node,
+    Repartition,
+    Select,
+    SelectKey,
+    ToStream,
+    ToTable,
+)
+from headrace.streams.schema import names
+from headrace.streams.shapes import Kind
+
+_KEPT = "_kept"
+_BRANCH = "_branch"
+
+
+def compile_stateless(node: Node, inputs: list[DataFrame]) -> DataFrame | None:
+    """None for an operator that is not of this kind."""
+    df = inputs[0]
+    match node:
+        case Filter():
+            return _filtered(df, node)
+        case Select():
+            return df.select(*(to_column(made).alias(name) for name, made in node.columns), *hidden_of(df))
+        case SelectKey():
+            return df.withColumns({name: to_column(made) for name, made in node.columns})
+        case Map():
+            return mapped(df, node)
+        case FlatMap():
+            return flat_mapped(df, node)
+        case Branch():
+            return _branched(df, node)
+        case Chosen():
+            return df.where(F.col(_BRANCH) == node.choice).drop(_BRANCH)
+        case Merge():
+            return _merged(inputs)
+        case Repartition():
+            return df.repartition(node.partitions, *(key_columns(node.shape) or [F.col("_key")]))
+        case ToStream():
+            return _changes(df, node)
+        case ToTable():
+            return df
+    return None
+
+
+def _filtered(df: DataFrame, node: Filter) -> DataFrame:
+    df, passes = _condition(df, node.condition, node.name)
+    if node.shape.kind is Kind.STREAM:
+        return df.where(passes).drop(_KEPT)
+    # A row of a table that does not pass is not there: what was there under its key is deleted.
+    return df.withColumn(DELETED, F.col(DELETED) | ~F.coalesce(passes, F.lit(False))).drop(_KEPT)
+
+
+def _condition(df: DataFrame, condition: Condition, operator: str) -> tuple[DataFrame, Column]:
+    if isinstance(condition, Expression):
+        return df, to_column(condition)
+    return with_condition(df, condition, _KEPT, operator=operator), F.col(_KEPT)
+
+
+def _branched(df: DataFrame, node: Branch) -> DataFrame:
+    """The rows with the name of their branch, the first whose condition is true."""
+    chosen = F.lit(node.default).cast("string")
+    for position, (choice, condition) in reversed(list(enumerate(node.choices))):
+        if isinstance(condition, Expression):
+            passes = to_column(condition)
+        else:
+            name = f"{_BRANCH}_{position}"
+            df = with_condition(df, condition, name, operator=node.name)
+            passes = F.col(name)
+        chosen = F.when(passes, F.lit(choice)).otherwise(chosen)
+    return df.select(*user_columns(node.shape), *hidden_of(df), chosen.alias(_BRANCH))
+
+
+def _merged(inputs: list[DataFrame]) -> DataFrame:
+    """By name. Hidden columns that not all of them have are left out."""
+    kept = [name for name in inputs[0].columns if all(name in df.columns for df in inputs)]
+    whole = inputs[0].select(*map(column, kept))
+    for other in inputs[1:]:
+        whole = whole.unionByName(other.select(*map(column, kept)))
+    return whole
+
+
+def _changes(df: DataFrame, node: ToStream) -> DataFrame:
+    return df.withColumns(
+        {
+            name: F.when(~F.col(DELETED), column(name))
+            for name in names(node.shape.columns)
+            if name not in node.shape.key
+        }
+    )
