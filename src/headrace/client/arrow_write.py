@@ -12,8 +12,8 @@ import pyarrow as pa
 from headrace.client import background
 from headrace.client.arrow_partitions import partitions_of
 from headrace.client.column_batch import ColumnBatch
+from headrace.client.produce_wire import compression_of
 from headrace.client.producer import Producer
-from headrace.client.sender import compression_of
 from headrace.protocol.columns import encode_batches
 
 ROWS_AT_ONCE: Final = 100_000  # encoded before the first of them is sent

@@ -5,7 +5,7 @@ The third promise, transactions, is in transactions.py.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from headrace.client.accumulator import Place
 from headrace.client.backoff import retry_backoff
@@ -13,7 +13,6 @@ from headrace.client.cluster import Cluster
 from headrace.client.errors import KafkaError, error_for
 from headrace.client.numbering import Identity, Numbering
 from headrace.client.pending_batch import PendingBatch
-from headrace.client.sender import Fate
 from headrace.protocol.batch import NO_SEQUENCE
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -28,6 +27,43 @@ MISNUMBERED: Final = frozenset(
     }
 )
 _NO_TRANSACTION_TIMEOUT: Final = 2_147_483_647
+
+
+class Fate(NamedTuple):
+    """Send it again, or fail with this error."""
+
+    retry: bool
+    error: KafkaError
+
+
+class Gate(Protocol):
+    """What a producer promises about its batches: nothing, idempotence, or transactions."""
+
+    @property
+    def transactional_id(self) -> str | None: ...
+
+    def is_open(self) -> bool:
+        """May anything be sent now? If not, `wake` is called when it may."""
+
+    def admits(self, place: Place, /) -> bool:
+        """May this partition be sent to now?"""
+
+    def prepare(self, batch: PendingBatch) -> None:
+        """It is sent for the first time."""
+
+    def failure(self, batch: PendingBatch, error: KafkaError, /) -> Fate:
+        """What to do after an error that the sender cannot judge."""
+
+    def settled(self, batch: PendingBatch, error: KafkaError | None) -> None: ...
+
+    @property
+    def max_version(self) -> int | None:
+        """Of Produce."""
+
+    def wired(self, wake: Callable[[], None], fail_unsent: Callable[[KafkaError], None]) -> None:
+        """The sender is there: `wake` when something may be sent that could not be before."""
+
+    async def close(self) -> None: ...
 
 
 class OpenGate:

@@ -22,12 +22,12 @@ from headrace.client.errors import (
     RecordTooLargeError,
     UnknownTopicError,
 )
-from headrace.client.gates import IdempotentGate, OpenGate
+from headrace.client.gates import Gate, IdempotentGate, OpenGate
 from headrace.client.metadata import Metadata, Topic
 from headrace.client.partitioners import KeyPartitioner, Partitioner, StickyPartition, named
 from headrace.client.pending_batch import DeliveryCallback
 from headrace.client.producer_configs import PRODUCER_CONFIGS
-from headrace.client.sender import Gate, Sender
+from headrace.client.sender import Sender
 from headrace.client.serializers import serializer
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.error_codes import ErrorCode

@@ -14,32 +14,25 @@ partitions.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from threading import get_ident
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final
 
 from headrace.client.accumulator import Accumulator, Place
 from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
 from headrace.client.config import Settings
 from headrace.client.connection import Connection
-from headrace.client.errors import DeliveryTimeoutError, KafkaError, code_of, error_for
+from headrace.client.errors import DeliveryTimeoutError, KafkaError, error_for
+from headrace.client.gates import Gate
 from headrace.client.metadata import Metadata, Node
 from headrace.client.pending_batch import NO_TIME, PendingBatch
-from headrace.protocol.compression import Codec
+from headrace.client.produce_wire import compression_of, produce_request, reason, rows_by_place, version_limit
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from headrace.protocol.types import ZERO_UUID
+from headrace.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 
 _PRODUCE: Final = 0
-_NAMES_ONLY: Final = 12  # the last version that names topics
 _FOREVER: Final = 1e18
 _NO_ACKS: Final = 0
 # The broker knows of another leader, or of none: ask again who it is.
@@ -55,43 +48,6 @@ _STALE: Final = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-
-
-class Gate(Protocol):
-    """What a producer promises about its batches: nothing, idempotence, or transactions."""
-
-    @property
-    def transactional_id(self) -> str | None: ...
-
-    def is_open(self) -> bool:
-        """May anything be sent now? If not, `wake` is called when it may."""
-
-    def admits(self, place: Place, /) -> bool:
-        """May this partition be sent to now?"""
-
-    def prepare(self, batch: PendingBatch) -> None:
-        """It is sent for the first time."""
-
-    def failure(self, batch: PendingBatch, error: KafkaError, /) -> "Fate":
-        """What to do after an error that the sender cannot judge."""
-
-    def settled(self, batch: PendingBatch, error: KafkaError | None) -> None: ...
-
-    @property
-    def max_version(self) -> int | None:
-        """Of Produce."""
-
-    def wired(self, wake: Callable[[], None], fail_unsent: Callable[[KafkaError], None]) -> None:
-        """The sender is there: `wake` when something may be sent that could not be before."""
-
-    async def close(self) -> None: ...
-
-
-class Fate(NamedTuple):
-    """Send it again, or fail with this error."""
-
-    retry: bool
-    error: KafkaError
 
 
 class Sender:
@@ -265,43 +221,29 @@ class Sender:
         self._in_flight[node] = self._in_flight.get(node, 0) + 1
         for batch in batches:
             batch.is_in_flight = True
-        future = connection.send(self._request(batches), max_version=self._version_limit(batches))
+        future = connection.send(
+            self._request(batches),
+            max_version=version_limit(batches, self._cluster.metadata.topics, self._gate.max_version),
+        )
         future.add_done_callback(partial(self._answered, node, batches))
         return True
 
     def _send_and_forget(self, connection: Connection, batches: list[PendingBatch]) -> None:
         from headrace.protocol.apis import load
 
-        version = connection.versions.pick(_PRODUCE, 0, self._version_limit(batches))
+        limit = version_limit(batches, self._cluster.metadata.topics, self._gate.max_version)
+        version = connection.versions.pick(_PRODUCE, 0, limit)
         connection.send_without_reply(_PRODUCE, version, load(_PRODUCE).encode_request[version](self._request(batches)))
         for batch in batches:
             self._succeed(batch, -1, NO_TIME)
 
-    def _version_limit(self, batches: list[PendingBatch]) -> int | None:
-        """Topics are named where one of them has no id, as with brokers before 2.8."""
-        topics = self._cluster.metadata.topics
-        has_ids = all(topics[batch.topic].id != ZERO_UUID for batch in batches if batch.topic in topics)
-        limit = self._gate.max_version
-        if has_ids:
-            return limit
-        return _NAMES_ONLY if limit is None else min(limit, _NAMES_ONLY)
-
     def _request(self, batches: list[PendingBatch]) -> ProduceRequest:
         transactional_id = self._gate.transactional_id
-        by_topic: dict[str, list[PartitionProduceData]] = {}
-        for batch in batches:
-            data = batch.encoded(self._codec, self._level, transactional=transactional_id is not None)
-            by_topic.setdefault(batch.topic, []).append(PartitionProduceData(batch.partition, memoryview(data)))
+        encoded = [
+            batch.encoded(self._codec, self._level, transactional=transactional_id is not None) for batch in batches
+        ]
         topics = self._cluster.metadata.topics
-        return ProduceRequest(
-            transactional_id,
-            self._acks,
-            self._request_timeout_ms,
-            [
-                TopicProduceData(name, topics[name].id if name in topics else ZERO_UUID, rows)
-                for name, rows in by_topic.items()
-            ],
-        )
+        return produce_request(transactional_id, self._acks, self._request_timeout_ms, batches, encoded, topics)
 
     # Answers
 
@@ -320,12 +262,7 @@ class Sender:
         self.wake()
 
     def _take_answers(self, batches: list[PendingBatch], response: ProduceResponse) -> None:
-        names = self._cluster.metadata.names_by_id
-        rows = {
-            (topic.name or names.get(topic.topic_id, ""), row.index): row
-            for topic in response.responses
-            for row in topic.partition_responses
-        }
+        rows = rows_by_place(response, self._cluster.metadata.names_by_id)
         nodes = [Node(*endpoint[:4]) for endpoint in response.node_endpoints]
         for batch in batches:
             row = rows.get(batch.place)
@@ -335,7 +272,7 @@ class Sender:
                 self._succeed(batch, row.base_offset, row.log_append_time_ms)
             else:
                 self._learn_leader(batch, row, nodes)
-                self._refused(batch, error_for(row.error_code, _reason(batch, row)))
+                self._refused(batch, error_for(row.error_code, reason(batch, row)))
 
     def _learn_leader(self, batch: PendingBatch, row: PartitionProduceResponse, nodes: list[Node]) -> None:
         leader = row.current_leader
@@ -418,19 +355,3 @@ class Sender:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-
-
-def compression_of(settings: Settings) -> tuple[int, int | None]:
-    """The codec, and its level if one was given."""
-    name = settings.text("compression.type")
-    if name == "none":
-        return Codec.NONE, None
-    level_name = f"compression.{name}.level"
-    is_given = name != "snappy" and settings.is_given(level_name)
-    return Codec[name.upper()], settings.number(level_name) if is_given else None
-
-
-def _reason(batch: PendingBatch, row: PartitionProduceResponse) -> str:
-    detail = row.error_message or code_of(row.error_code).meaning
-    records = "; ".join(each.batch_index_error_message or "" for each in row.record_errors[:3])
-    return f"{batch.topic}-{batch.partition}: {detail}{f' ({records})' if records else ''}"

@@ -29,11 +29,11 @@ from headrace.client.errors import (
     WrongStateError,
     error_for,
 )
-from headrace.client.gates import MISNUMBERED
+from headrace.client.gates import MISNUMBERED, Fate
 from headrace.client.group_member import GroupMember
 from headrace.client.numbering import Identity, Numbering
 from headrace.client.pending_batch import PendingBatch
-from headrace.client.sender import Fate, Sender
+from headrace.client.sender import Sender
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
