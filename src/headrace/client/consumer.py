@@ -22,9 +22,10 @@ from typing import Any, Self
 from headrace.client import background
 from headrace.client.commits import OffsetAndMetadata, OnCommit
 from headrace.client.consumer_calls import as_offsets, as_topics
-from headrace.client.consumer_core import EARLIEST, LATEST, consumer_settings, new_core
+from headrace.client.consumer_core import EARLIEST, LATEST, new_core
 from headrace.client.consumer_errors import WakeupError
 from headrace.client.consumer_record import ConsumerRecord
+from headrace.client.consumer_settings import consumer_settings
 from headrace.client.errors import ClosedError
 from headrace.client.fetch_leaders import FoundOffset
 from headrace.client.group_member import GroupMember

@@ -1,4 +1,4 @@
-"""What both consumers share: settings checked, the parts wired, and what the user can ask for. On the client's loop.
+"""What both consumers share: the parts wired, and what the user can ask for. On the client's loop.
 
     Fetcher ──► Inbox ──► Intake ──► the user           records, and how far the user is (Progress)
     Positions: where to begin in each partition         Leaders: questions to partition leaders
@@ -9,21 +9,18 @@ does not lose its partitions, and fetches go on meanwhile.
 """
 
 import asyncio
-import itertools
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Final
 
 from headrace.client import background
-from headrace.client.assignors import load_assignors
 from headrace.client.cluster import Cluster
 from headrace.client.commits import Commits, OffsetAndMetadata, Offsets, OnCommit
-from headrace.client.config import Settings, load_settings
-from headrace.client.consumer_configs import CONSUMER_CONFIGS
+from headrace.client.config import Settings
 from headrace.client.consumer_inbox import Inbox
 from headrace.client.consumer_intake import Intake
-from headrace.client.errors import ClosedError, ConfigError, KafkaError, WrongStateError, error_for
+from headrace.client.errors import ClosedError, KafkaError, WrongStateError, error_for
 from headrace.client.fetch_leaders import NOT_FOUND, FoundOffset, Leaders
 from headrace.client.fetch_positions import Positions
 from headrace.client.fetcher import Fetcher
@@ -47,46 +44,7 @@ from headrace.client.subscriptions import (
 )
 from headrace.client.topic_partition import TopicPartition
 
-_numbers: Final = itertools.count(1)  # of consumers, in their client ids
 _log: Final = logging.getLogger(__name__)
-
-
-def consumer_settings(
-    bootstrap: str | Sequence[str] | None,
-    config: Mapping[str, Any] | None,
-    configs: Mapping[str, Any],
-    group: str | None,
-) -> Settings:
-    """`group` is short for group.id. Raises ConfigError."""
-    keywords = dict(configs)
-    if group is not None:
-        keywords["group_id"] = group
-    if "client_id" not in keywords and "client.id" not in (config or {}):
-        name = keywords.get("group_id") or (config or {}).get("group.id")
-        keywords["client_id"] = f"consumer-{name}-{next(_numbers)}" if name else f"consumer-{next(_numbers)}"
-    settings = load_settings(CONSUMER_CONFIGS, bootstrap, config, keywords)
-    _check(settings)
-    load_assignors(settings.items("partition.assignment.strategy"))
-    return settings
-
-
-def _check(settings: Settings) -> None:
-    """What cannot be together. Raises ConfigError."""
-    problems: list[str] = []
-    if settings.optional_text("group.id") == "":
-        problems.append("group.id must not be empty; leave it out for a consumer without a group")
-    if settings.text("group.protocol") == "consumer":
-        problems += [
-            f"{name} must be left out with group.protocol=consumer: the broker decides it"
-            for name in ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
-            if settings.is_given(name)
-        ]
-    elif settings.optional_text("group.remote.assignor") is not None:
-        problems.append("group.remote.assignor must be left out with group.protocol=classic: a member assigns")
-    elif settings.number("heartbeat.interval.ms") >= settings.number("session.timeout.ms"):
-        problems.append("heartbeat.interval.ms must be below session.timeout.ms; a third of it is usual")
-    if problems:
-        raise ConfigError(problems)
 
 
 class ConsumerCore:
@@ -410,4 +368,4 @@ def new_core(settings: Settings) -> ConsumerCore:
     return background.call(make_core(settings))
 
 
-__all__ = ["EARLIEST", "LATEST", "ConsumerCore", "consumer_settings", "new_core"]
+__all__ = ["EARLIEST", "LATEST", "ConsumerCore", "new_core"]

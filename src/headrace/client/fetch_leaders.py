@@ -31,7 +31,7 @@ UNKNOWN_SECONDS: Final = 5.0  # a topic may be so new that not every broker know
 NOT_FOUND: Final = -1  # an offset: the log has nothing of that time or later
 
 # Asked of the wrong broker, or of one that is not ready yet.
-_MOVED: Final = frozenset(
+MOVED: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.REPLICA_NOT_AVAILABLE,
@@ -42,6 +42,7 @@ _MOVED: Final = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
 
@@ -138,7 +139,7 @@ class Leaders:
                 pause = self._backoff.seconds(attempts)
                 elapsed = loop.time() - started
                 limit = min(timeout, UNKNOWN_SECONDS) if isinstance(error, UnknownTopicError) else timeout
-                if not (error.retriable or error.code in _MOVED) or elapsed + pause >= limit:
+                if not (error.retriable or error.code in MOVED) or elapsed + pause >= limit:
                     error.tried = error.tried or f"{attempts} attempts in {elapsed:.1f} s"
                     raise
             left = [partition for partition in left if partition not in answers]
@@ -173,7 +174,7 @@ class Leaders:
                     else:
                         answers[partition] = answer
         if failures:
-            hopeless = (each for each in failures if not (each.retriable or each.code in _MOVED))
+            hopeless = (each for each in failures if not (each.retriable or each.code in MOVED))
             raise next(hopeless, failures[0])
 
     async def _by_leader(

@@ -25,6 +25,7 @@ from headrace.client.consumer_errors import CorruptRecordError
 from headrace.client.consumer_inbox import Fetched, Inbox
 from headrace.client.errors import ClosedError, KafkaError, code_of, error_for
 from headrace.client.fetch_decode import open_batches
+from headrace.client.fetch_leaders import MOVED
 from headrace.client.fetch_session import FINAL, NO_SESSION, FetchSession, SessionRequest, Wanted
 from headrace.client.metadata import Node
 from headrace.client.subscriptions import PartitionState, Place, Subscriptions
@@ -37,21 +38,6 @@ MAIN: Final = "fetch"  # the purposes of the connections
 SIDE: Final = "fetch-side"
 _BY_NAME: Final = 12  # the last version in which topics go by name
 _CLOSE_SECONDS: Final = 1.0  # what the end of a session may take
-
-_MOVED: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-    }
-)
 
 
 class _Asked(NamedTuple):
@@ -342,7 +328,7 @@ class Fetcher:
                 self._on_out_of_range(state)
             return  # else what was fetched comes first
         state.preferred_replica = -1
-        if code in _MOVED:
+        if code in MOVED:
             leader = row.current_leader
             if leader.leader_id < 0 or not self._cluster.learn_leader(
                 *partition, leader=leader.leader_id, leader_epoch=leader.leader_epoch, nodes=nodes
