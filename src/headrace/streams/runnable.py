@@ -6,6 +6,7 @@ from headrace.streams.plan import (
     Cogroup,
     Fold,
     ForeignKeyJoin,
+    GlobalLookup,
     Node,
     Peek,
     Plan,
@@ -13,6 +14,7 @@ from headrace.streams.plan import (
     Reduce,
     TableJoin,
     TableLookup,
+    ancestors,
 )
 from headrace.streams.shapes import Kind
 from headrace.streams.windows import Session, Sliding
@@ -40,4 +42,7 @@ def _reason(node: Node) -> str | None:
             return 'sessions with changes; emit("final") runs'
         case Aggregate() if node.input.shape.kind is Kind.TABLE:
             return "aggregates of a table's rows; those of its changes run, by to_stream()"
+    if node.stateful and any(isinstance(above, GlobalLookup) for above in ancestors(node)):
+        # Spark would read the table once, when the query starts, and never see it change.
+        return "state behind a join with a global table; write the joined rows to a topic, and read them from there"
     return f"{node.kind} operators" if isinstance(node, _NOT_YET) else None

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from headrace.streams import App, CannotRunError, PlanError, col, count, max_, session, sliding, tumbling
+from headrace.streams import App, CannotRunError, Json, PlanError, col, count, max_, session, sliding, tumbling
 from headrace.streams.runnable import check_runnable
 from tests.unit.streams.pipelines import new_app, orders_of, users_of
 
@@ -27,6 +27,16 @@ def test_an_operator_that_cannot_be_run_yet_is_named(write: Callable[[Any, Any],
     with pytest.raises(CannotRunError) as caught:
         check_runnable(app.plan)
     assert reason in str(caught.value)
+
+
+def test_state_behind_a_global_table_is_refused_and_a_global_table_behind_state_is_not() -> None:
+    app = new_app()
+    tiers = app.global_table("tiers", key="user", value=Json("tier string"))
+    orders_of(app).group_by("user").count().to_stream().join(tiers, on="user").to("fine")
+    check_runnable(app.plan)
+    orders_of(app).join(tiers, on="user").group_by("tier").count(name="mine").to("x")
+    with pytest.raises(CannotRunError, match=r"mine \(state behind a join with a global table; write"):
+        check_runnable(app.plan)
 
 
 def test_all_of_them_are_named_at_once() -> None:

@@ -62,10 +62,11 @@ class Running:
         Raises StreamingQueryException.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        while any(query.isActive for query in self.queries.values()):
+        while active := [query for query in self.queries.values() if query.isActive]:
             if end is not None and time.monotonic() >= end:
                 return False
-            next(query for query in self.queries.values() if query.isActive).awaitTermination(_POLL_SECONDS)
+            with suppress(StreamingQueryException):  # which is raised below, when the others are stopped
+                active[0].awaitTermination(_POLL_SECONDS)
             self._raise_failure()
         self._raise_failure()
         return True
