@@ -17,7 +17,7 @@ T0 = 1_700_000_000_000
 def topic(broker: headrace.Broker) -> str:
     """Two partitions: 0 to 99 a second apart in the one, 100 to 149 in the other."""
     name = unique("batch")
-    broker.create_topic(name, partitions=2)
+    broker.create_topic(name, partitions=2, retention_ms=-1)  # its records are old
     fill(broker.address, name, range(100), timestamps_ms=[T0 + each * 1_000 for each in range(100)])
     fill(broker.address, name, range(100, 150), partition=1, timestamps_ms=[T0 + each * 1_000 for each in range(50)])
     return name

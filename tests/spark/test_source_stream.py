@@ -140,7 +140,7 @@ class TestOptions:
         assert [len(each) for each in rows.batches] == [90, 5]
 
     def test_times(self, spark: SparkSession, broker: headrace.Broker, name: str, rows: Rows, tmp_path: Path) -> None:
-        broker.create_topic(name, partitions=1)
+        broker.create_topic(name, partitions=1, retention_ms=-1)  # its records are of 1970
         fill(broker.address, name, range(10), timestamps_ms=[1_000 * each for each in range(10)])
         options = {"subscribe": name, "maxRecordsPerPartition": 2}
         rows.run(stream(spark, broker.address, startingTimestamp=7_000, **options), tmp_path / "a")

@@ -25,7 +25,7 @@ def test_the_columns_are_what_spark_expects_of_the_schema(with_headers: bool) ->
 
 def test_rows_with_headers() -> None:
     with headrace.Broker() as broker:
-        broker.create_topic("t")
+        broker.create_topic("t", retention_ms=-1)  # its records are of 1970
         with headrace.Producer(broker.address) as producer:
             producer.send("t", value=b"a", headers=[("h", b"1")], timestamp=5)
             producer.send("t", value=None, key=b"k", timestamp=6)
