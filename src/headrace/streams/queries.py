@@ -106,6 +106,8 @@ def cut(plan: Plan) -> tuple[Query, ...]:
                 stateless.append(_sink(_after(plan, node, cuts)))
     made = [Query(name, _chosen(modes[name]), tuple(sinks)) for name, sinks in parts.items()]
     made.extend(_stateless_queries(stateless))
+    order = {node.name: number for number, node in enumerate(plan.nodes())}
+    made.sort(key=lambda query: min(order[(sink.input if sink.internal else sink).name] for sink in query.sinks))
     if plan.dead_letters is not None:
         made = _with_dead_letters(plan, made, plan.dead_letters)
     return tuple(_in_order(made))

@@ -121,9 +121,9 @@ def test_dead_letters_of_a_source_are_written_by_one_query() -> None:
     orders.group_by("user").count(name="users").to("users")
     other.group_by("id").count(name="ids").to("ids")
     assert [(name, outputs) for name, _, _, outputs in queries_of(app)] == [
+        ("source-1", ["copy", "dead"]),
         ("users", ["users"]),
         ("ids", ["ids"]),
-        ("source-1", ["copy", "dead"]),
         ("source-2.dead", ["dead"]),
     ]
 
