@@ -60,11 +60,16 @@ def format_offsets(offsets: Offsets) -> str:
 
 def parse_offsets(text: str, *, path: str) -> dict[TopicPartition, int]:
     offsets = {}
+    is_ascii = text.isascii()
     for number, fields in parse_table(text, path=path):
         if len(fields) != 3:
             raise _corrupt(path, number, f"{' '.join(fields)!r}, expected topic, partition and offset")
-        place = TopicPartition(fields[0], parse_number(fields[1], path=path, line=number))
-        offsets[place] = parse_number(fields[2], path=path, line=number)
+        topic, partition, offset = fields
+        if is_ascii and partition.isdecimal() and offset.isdecimal():  # as nearly all of ten thousand are
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        else:
+            place = TopicPartition(topic, parse_number(partition, path=path, line=number))
+            offsets[place] = parse_number(offset, path=path, line=number)
     return offsets
 
 

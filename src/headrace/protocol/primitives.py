@@ -178,14 +178,16 @@ def text_length(n: int, field: str) -> bytes:
 
 def tag_section(unknown_tags: UnknownTags, known: tuple[tuple[int, bytes], ...] = ()) -> bytes:
     """All tagged fields of a struct, with their count before them, in ascending order."""
-    tags = sorted((*known, *unknown_tags)) if known else unknown_tags
+    tags = sorted((*known, *unknown_tags)) if known and unknown_tags else known or unknown_tags
     section = [uvarint(len(tags))]
     previous = -1
     for tag, value in tags:
         if tag <= previous:
             raise EncodeError(f"tag {tag} after tag {previous}, tags ascend", field="unknown_tags")
         previous = tag
-        section += (uvarint(tag), uvarint(len(value)), value)
+        size = len(value)
+        section.append(bytes((tag, size)) if tag < 128 and size < 128 else uvarint(tag) + uvarint(size))
+        section.append(value)
     return b"".join(section)
 
 

@@ -19,7 +19,7 @@ from headrace.server.shared_clock import SharedClock
 _LOG: Final = logging.getLogger(__name__)
 
 START_SECONDS: Final = 60.0  # recovery of a large directory takes its time
-STOP_SECONDS: Final = 30.0
+STOP_SECONDS: Final = 300.0  # so does syncing ten thousand logs on a busy disk
 CALL_SECONDS: Final = 30.0
 
 T = TypeVar("T")

@@ -202,6 +202,8 @@ class Partitions:
             if self.node_id not in state.replicas:
                 self._remove(topic, (index,))
                 continue
+            if place in self._sleeping:
+                continue  # the newest image holds when it wakes
             if place not in self._by_place and self._may_sleep(topic, index, opened):
                 self._sleeping[place] = None
                 continue
