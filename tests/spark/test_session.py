@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.spark.session import session, session_settings
+from tests.support.no_java import environment_without_java
 
 PROGRAM = """
 import sys, time
@@ -44,14 +45,7 @@ def run(program: str, *arguments: str, env: dict[str, str]) -> "subprocess.Compl
 
 @pytest.fixture
 def without_java(tmp_path: Path) -> dict[str, str]:
-    """The environment of a machine that has everything but Java."""
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for name in os.listdir("/usr/bin"):
-        if not name.startswith("java"):
-            (tools / name).symlink_to(f"/usr/bin/{name}")
-    kept = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    return {**kept, "PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return environment_without_java(tmp_path)
 
 
 def test_a_machine_without_java_runs_spark_on_the_wheels(without_java: dict[str, str], tmp_path: Path) -> None:
@@ -63,6 +57,7 @@ def test_a_machine_without_java_runs_spark_on_the_wheels(without_java: dict[str,
     assert has_module == "False"
     assert said == ["0 2", "it is so 7", "without archive"]
     assert list((tmp_path / "cache" / "headrace" / "java").glob("*/bin/java"))
+    assert not done.stderr
 
 
 @pytest.mark.timeout(900)

@@ -18,7 +18,7 @@ from headrace.server.embedded import EmbeddedBroker
 
 MICRO_BATCHES: Final = 15  # at least so many, so that there is a middle in which to be killed
 SEND_SECONDS: Final = 20.0
-RESTARTS: Final = 3  # of a driver that ends by itself, as whoever watches over it in production would start it again
+RESTARTS: Final = 5  # of a driver that ends by itself, as whoever watches over it in production would start it again
 GIVE_UP_SECONDS: Final = 1200.0  # a machine that is ten times as slow still gets to the end
 _LOOK_SECONDS: Final = 0.2
 _OPEN_SECONDS: Final = 5.0  # how long to wait for a transaction that is open, to be killed in
