@@ -1,0 +1,144 @@
+"""kill -9 of a driver, at every place that matters and at any moment: the output is the input, each record once.
+
+Each driver is a process with a JVM of its own, which takes its time; HEADRACE_KILLS says how often one is killed at
+random, a fifth of it here.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headrace
+from headrace.arrow import write
+from headrace.spark.checkpoints import batch_ends
+from tests.support.both_brokers import unique
+from tests.support.kills import KILLS, SEED, stay_a_moment
+from tests.support.spark_queries import committed_values
+from tests.support.waiting import wait_until
+
+ROWS, ROWS_PER_BATCH = 1_500, 100
+DRIVER_SECONDS = 600  # on a machine that others use, a JVM may take minutes
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+
+
+class Drivers:
+    """One application, started again and again."""
+
+    def __init__(self, bootstrap: str, directory: Path, **told: Any) -> None:
+        self.bootstrap = bootstrap
+        self.topic, self.source, self.app = unique("out"), unique("in"), unique("app")
+        self._log = directory / "driver.log"
+        self._told: dict[str, Any] = {
+            "bootstrap": bootstrap,
+            "source": self.source,
+            "topic": self.topic,
+            "app": self.app,
+            "checkpoint": str(directory / "checkpoint"),
+            "rows_per_batch": ROWS_PER_BATCH,
+            "form": "foreachBatch",
+        } | told
+        with headrace.Admin(bootstrap) as admin:
+            admin.create_topic(self.source, partitions=2)
+            admin.create_topic(self.topic, partitions=3)
+        values = [str(number) for number in range(ROWS)]
+        write(pa.table({"key": values, "value": values}), self.source, bootstrap)
+
+    def start(self, **more: Any) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "tests.support.spark_driver", json.dumps(self._told | more)]
+        with self._log.open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def run(self, **more: Any) -> int:
+        """Until it ends by itself; how."""
+        process = self.start(**more)
+        try:
+            return process.wait(DRIVER_SECONDS)
+        finally:
+            end(process)
+
+    def finish(self) -> None:
+        assert self.run() == 0, self._log.read_text()[-4000:]
+
+    def read_by(self, batch_id: int) -> int:
+        """How many records have been read after this micro-batch."""
+        return sum(batch_ends(self._told["checkpoint"], batch_id).values())
+
+    def written(self) -> list[str]:
+        return committed_values(self.topic, self.bootstrap)
+
+    def check(self) -> None:
+        """Nothing lost, nothing doubled, and the group has read everything."""
+        counts = Counter(self.written())
+        doubled = {value: count for value, count in counts.items() if count > 1}
+        missing = {str(number) for number in range(ROWS)} - set(counts)
+        assert (doubled, missing, len(counts)) == ({}, set(), ROWS)
+
+    def check_lag(self) -> None:
+        with headrace.Admin(self.bootstrap) as admin:
+            committed = admin.list_group_offsets(self.app, require_stable=True)
+            ends = admin.list_offsets(dict.fromkeys(committed, "latest"))
+            assert len(committed) == 2
+            assert {place: each.offset for place, each in committed.items()} == {
+                place: each.offset for place, each in ends.items()
+            }
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """All of it, the JVM included."""
+    with suppress(ProcessLookupError):  # it may have ended by itself
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_killed_in_the_middle_before_and_after_the_commit(bootstrap: str, tmp_path: Path) -> None:
+    drivers = Drivers(bootstrap, tmp_path)
+    for place, batch in (("middle", 1), ("before", 3), ("after", 5)):
+        assert drivers.run(kill_at=place, kill_batch=batch) == -signal.SIGKILL
+        last = batch if place == "after" else batch - 1
+        assert len(drivers.written()) == drivers.read_by(last), place
+    drivers.finish()
+    drivers.check()
+    drivers.check_lag()
+
+
+def test_a_naive_sink_doubles_and_the_check_sees_it(broker: headrace.Broker, tmp_path: Path) -> None:
+    drivers = Drivers(broker.address, tmp_path, form="naive", app=None)
+    assert drivers.run(kill_at="sent", kill_batch=2) == -signal.SIGKILL
+    drivers.finish()
+    with pytest.raises(AssertionError):
+        drivers.check()
+    repeated = drivers.read_by(2) - drivers.read_by(1)
+    assert len(drivers.written()) == ROWS + repeated
+
+
+@pytest.mark.parametrize(
+    ("form", "transactions"), [("foreachBatch", "driver"), ("format", "driver"), ("format", "tasks")]
+)
+def test_killed_at_any_moment(broker: headrace.Broker, tmp_path: Path, form: str, transactions: str) -> None:
+    random = Random(f"{SEED} {form} {transactions}")
+    drivers = Drivers(broker.address, tmp_path, form=form, transactions=transactions)
+    for _ in range(max(1, KILLS // 5)):
+        before = len(drivers.written())
+        process = drivers.start()
+        try:
+            wait_until(
+                lambda before=before, process=process: len(drivers.written()) > before or process.poll() is not None,  # type: ignore[misc]
+                "rows are written",
+                seconds=DRIVER_SECONDS,
+            )
+            stay_a_moment(random.random() * 0.7)
+        finally:
+            end(process)
+    drivers.finish()
+    drivers.check()
+    drivers.check_lag()

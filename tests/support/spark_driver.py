@@ -1,0 +1,78 @@
+"""A driver in a process of its own, to be killed: copies a topic to another, exactly once or not.
+
+    python -m tests.support.spark_driver '{"bootstrap": ..., "source": ..., "topic": ..., ...}'
+
+It ends when everything is copied, or at the place that `kill_at` names: it kills itself, the JVM and all, as a power
+cut would. Its own JVM is in its process group; the workers end when the JVM does.
+"""
+
+import json
+import os
+import signal
+import sys
+from typing import Any, Final
+
+from headrace.client.arrow_write import TableWriter
+from headrace.client.producer import Producer
+from headrace.spark import batch_writer, driver_sink, session
+from headrace.spark.exactly_once import AppSink
+
+_now: dict[str, int] = {"batch": -1}  # the micro-batch that is being written
+
+
+def main(told: dict[str, Any]) -> None:
+    _prepare_end(told.get("kill_at"), told.get("kill_batch", -1))
+    spark = session("killed", "local[2,4]")
+    rows = (
+        spark.readStream.format("headrace")
+        .option("kafka.bootstrap.servers", told["bootstrap"])
+        .option("subscribe", told["source"])
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", told["rows_per_batch"])
+        .load()
+        .select("key", "value")
+    )
+    sink = {name: told[name] for name in ("app", "topic", "transactions") if name in told}
+    if told["form"] == "format":
+        writer = (
+            rows.writeStream.format("headrace").option("kafka.bootstrap.servers", told["bootstrap"]).options(**sink)
+        )
+    else:
+        guarantee = "at_least_once" if told["form"] == "naive" else "exactly_once"
+        write = batch_writer(bootstrap=told["bootstrap"], guarantee=guarantee, **sink)
+        writer = rows.writeStream.foreachBatch(write)
+    query = writer.option("checkpointLocation", told["checkpoint"]).trigger(availableNow=True).start()
+    query.awaitTermination()
+    print("the end", flush=True)
+    os._exit(0)  # the rest would take seconds
+
+
+def _prepare_end(place: str | None, batch_id: int) -> None:
+    """Die in the middle of a transaction, before its commit, or right after it; or when a naive sink has sent."""
+    patched: Final = {
+        "middle": (TableWriter, "add"),
+        "before": (AppSink, "_mark"),
+        "after": (Producer, "commit_transaction"),
+        "sent": (TableWriter, "finish"),
+    }
+    if place is None:
+        return
+    kind, name = patched[place]
+    original, write = getattr(kind, name), driver_sink._write
+
+    def remembered(df: Any, number: int, options: Any) -> None:
+        _now["batch"] = number
+        write(df, number, options)
+
+    def last(*arguments: Any, **keywords: Any) -> Any:
+        done = original(*arguments, **keywords)
+        if _now["batch"] == batch_id:
+            os.killpg(0, signal.SIGKILL)
+        return done
+
+    setattr(driver_sink, "_write", remembered)  # noqa: B010 the names of its arguments do not matter here
+    setattr(kind, name, last)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
