@@ -17,7 +17,7 @@ class GroupTopics:
         self._subscriptions = subscriptions
         self._hides_internal = cluster.settings.flag("exclude.internal.topics")
         self._all: frozenset[str] = frozenset()  # topics that any member wants; known to the leader only
-        self._seen: Layout = {}  # their partitions when they were assigned
+        self._seen: Layout | None = None  # their partitions when they were assigned; None until they are known
 
     def track(self) -> None:
         """Let the metadata hold what the subscription needs."""
@@ -53,15 +53,16 @@ class GroupTopics:
     async def layout(self, topics: frozenset[str]) -> Layout:
         """The partitions of all topics of the group, with their racks; asked for as far as they are not known."""
         self._all = topics
+        self._seen = None
         self._cluster.track(topics)
         if not all(self._cluster.metadata.topic(name) for name in topics):
             await self._cluster.refresh()  # a topic that does not exist is not there afterwards, either
-        self._seen = self._look()
-        return self._seen
+        self._seen = found = self._look()
+        return found
 
     def has_changed(self) -> bool:
         """Whether the partitions are others than those that were assigned."""
-        return self._look() != self._seen
+        return self._seen is not None and self._look() != self._seen
 
     def _look(self) -> Layout:
         metadata = self._cluster.metadata
