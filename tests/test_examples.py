@@ -73,6 +73,28 @@ carol: order 2, order 5, order 8
 committed: 9
 """
 
+EXPLAIN = """\
+app sales: 2 queries
+
+query source-1: append, no state
+  source-1       orders, value Json(id bigint, country string, amount double)
+                 -> stream (id bigint, country string, amount double)
+  filter-1       where amount * 100 > 10000  <- source-1
+  select-1       id, cents = amount * 100  <- filter-1
+                 -> stream (id bigint, cents)
+  sink-1         to big-orders  <- select-1
+  source-1.dead  to sales.dead, what cannot be decoded  <- source-1
+
+query minutes: append, state of minutes
+  source-1  orders, value Json(id bigint, country string, amount double)
+            -> stream (id bigint, country string, amount double)
+  minutes   by country, tumbling 1m, grace 30s: n = count(*); emits final  <- source-1
+            -> table (country string, window_start timestamp, window_end timestamp, n bigint) by country, window_start, window_end
+  sink-2    to sales-per-minute  <- minutes
+
+filter: there is no column 'amuont'. Did you mean 'amount'?
+"""  # noqa: E501
+
 LOG_TOUR = "Append", "Read", "Retry", "Abort", "Crash", "Compact", "Files", "The tour took"
 
 
@@ -103,6 +125,7 @@ def run(directory: Path, *arguments: str) -> str:
         ("at_least_once", AT_LEAST_ONCE),
         ("exactly_once", EXACTLY_ONCE),
         ("in_order", IN_ORDER),
+        ("explain_a_pipeline", EXPLAIN),
     ],
 )
 def test_programs_print_what_they_should(name: str, output: str, tmp_path: Path) -> None:
@@ -135,6 +158,8 @@ def test_every_example_is_listed_and_tested() -> None:
         "at_least_once.py",
         "exactly_once.py",
         "in_order.py",
+        "explain_a_pipeline.py",
+        "sales_pipeline.py",  # with Spark: tests/spark/test_streams_example.py
         "test_with_a_broker.py",
         "log_tour.py",
     }
