@@ -180,6 +180,7 @@ class Log:
             return None
         try:
             seal_active(self, self.log_end_offset)
+            self.producer_history.drop_stale_snapshots()  # of the stops before
         except OSError as error:
             raise self.fail(f"closing it failed ({error})") from error
         return self.durability.plan_close(self, self.log_end_offset)

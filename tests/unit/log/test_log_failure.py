@@ -258,6 +258,16 @@ def test_a_log_that_was_cut_to_nothing_is_closed_as_any_other(fs: MemoryFileSyst
     assert (after.log_end_offset, after.epochs.entries) == (0, [])
 
 
+def test_of_many_stops_one_snapshot_of_producers_is_left(fs: MemoryFileSystem, log: Log) -> None:
+    for number in range(3):
+        append(log, b"more", producer=7, sequence=number)
+        log.close()
+        log = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
+    found = {int(name.split(".")[0]) for name in fs.list_dir(DIRECTORY) if name.endswith(".snapshot")}
+    assert found - {segment.base_offset for segment in log.segments} == {log.log_end_offset}
+    append(log, b"more", producer=7, sequence=3)
+
+
 def test_closing_an_untouched_log_writes_nothing(fs: MemoryFileSystem, log: Log) -> None:
     log.close()
     again = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
