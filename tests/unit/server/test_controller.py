@@ -199,7 +199,7 @@ def test_a_snapshot_is_due_when_enough_time_has_passed(tmp_path: Path) -> None:
 
 def test_what_lies_behind_the_newest_snapshot_counts_over_restarts(tmp_path: Path) -> None:
     async def story() -> None:
-        sizes = []
+        sizes: list[int] = []
         policy = SnapshotPolicy(worth_bytes=2000)
         for _ in range(30):
             node = Node(tmp_path, clean=bool(sizes), policy=policy)
