@@ -326,7 +326,7 @@ class Broker:
         self._coordinators.start(self.controller.image)
         self._listeners.start()
         ready.resolve(None)
-        self.controller.fill_reserve()
+        self.controller.tick()  # not at the first beat: who is started and stopped again and again must shorten its log
 
     def _beat_later(self) -> None:
         self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)

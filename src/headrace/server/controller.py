@@ -156,12 +156,9 @@ class Controller:
 
     def tick(self) -> None:
         """Some time has passed: a snapshot may be due, and there may be room for the reserve."""
-        self.fill_reserve()
-        self._carry_out(self._quorum.step(Tick(), now_ms=self._clock.now_ms()))
-
-    def fill_reserve(self) -> None:
         if self._reserve is not None and not self._reserve.is_full:
             self._submit(self._reserve)
+        self._carry_out(self._quorum.step(Tick(), now_ms=self._clock.now_ms()))
 
     # Effects
 

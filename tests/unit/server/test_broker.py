@@ -161,6 +161,21 @@ def test_everything_is_there_after_a_restart(tmp_path: Path, clean: bool) -> Non
     asyncio.run(story())
 
 
+@pytest.mark.slow
+def test_a_broker_that_is_only_ever_started_and_stopped_shortens_its_metadata(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Running(tmp_path).start()
+        many = CreateTopicsRequest(topics=[CreatableTopic("many", 8000, 1)])
+        assert (await node.ask("CreateTopics", many)).topics[0].error_code == 0
+        await node.stop()
+        again = await Running(tmp_path).start()
+        await settled(again.broker.idle())
+        assert len(list((tmp_path / "__cluster_metadata-0").glob("*.checkpoint"))) == 1
+        await again.stop()
+
+    asyncio.run(story())
+
+
 def test_clients_are_told_where_the_broker_is_reached(tmp_path: Path) -> None:
     async def story() -> None:
         running = await Running(tmp_path, advertised_listeners="PLAINTEXT://events.example:19092").start_unreached()
