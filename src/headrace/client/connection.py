@@ -128,17 +128,25 @@ class Connection:
     # Requests
 
     def send(
-        self, request: Any, *, min_version: int = 0, max_version: int | None = None, timeout: float | None = None
+        self,
+        request: Any,
+        *,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout: float | None = None,
+        is_urgent: bool = False,
     ) -> asyncio.Future[Any]:
         """Send a request such as `MetadataRequest(...)`; the future is its decoded response.
 
         The version is the highest that both sides speak, within the range given. `timeout` is in seconds,
-        request.timeout.ms if left out. Raises UnsupportedVersionError, and EncodeError for a value that does not fit;
-        everything else comes through the future. What the response's own error codes say is the caller's to read.
+        request.timeout.ms if left out. What `is_urgent` goes out now; else with whatever else is sent in this turn of
+        the loop. Raises UnsupportedVersionError, and EncodeError for a value that does not fit; everything else comes
+        through the future. What the response's own error codes say is the caller's to read.
         """
         api_key = KEY_OF[type(request)]
         version = self.versions.pick(api_key, min_version, max_version)
-        return self.send_encoded(api_key, version, load(api_key).encode_request[version](request), timeout=timeout)
+        parts = load(api_key).encode_request[version](request)
+        return self.send_encoded(api_key, version, parts, timeout=timeout, is_urgent=is_urgent)
 
     def send_encoded(
         self,
@@ -148,6 +156,7 @@ class Connection:
         *,
         timeout: float | None = None,
         decode: Decoder[Any] | None = None,
+        is_urgent: bool = False,
     ) -> asyncio.Future[Any]:
         """Like `send`, for a body that is encoded already, and with a decoder of one's own if that is wanted.
 
@@ -175,12 +184,17 @@ class Connection:
         )
         if self._timer is None or deadline < self._timer.when():
             self._arm(deadline)
+        if is_urgent:
+            self._flush()
+        else:
+            self._flush_soon()
         return future
 
     def send_without_reply(self, api_key: int, version: int, parts: Sequence[Part]) -> None:
         """For Produce with acks=0, which is never answered. Nothing is raised if the connection is closed."""
         if self.close_error is None:
             self._enqueue(api_key, version, parts)
+            self._flush_soon()
             self.last_used = self._loop.time()
 
     def _enqueue(self, api_key: int, version: int, parts: Sequence[Part]) -> int:
@@ -191,9 +205,6 @@ class Connection:
         head = _HEAD.pack(size, api_key, version, correlation_id, len(client)) + client
         self._unsent.append(head + b"\0" if flexible else head)
         self._unsent += parts
-        if not self._is_flush_due and not self._is_writing:
-            self._is_flush_due = True
-            self._loop.call_soon(self._flush)
         return correlation_id
 
     async def drain(self) -> None:
@@ -207,6 +218,11 @@ class Connection:
             await waiter
 
     # Sending
+
+    def _flush_soon(self) -> None:
+        if not self._is_flush_due and not self._is_writing:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._is_flush_due = False

@@ -216,7 +216,8 @@ class Fetcher:
         request = self._request(part, max_wait_ms=0 if is_side else self._max_wait_ms)
         lane.is_busy = True
         lane.asked = asked
-        future = connection.send(request, max_version=None if part.has_ids else _BY_NAME, timeout=self._timeout)
+        max_version = None if part.has_ids else _BY_NAME
+        future = connection.send(request, max_version=max_version, timeout=self._timeout, is_urgent=True)
         future.add_done_callback(lambda done: self._answered(lane, done))
 
     def _request(self, part: SessionRequest, *, max_wait_ms: int) -> FetchRequest:

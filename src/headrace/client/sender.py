@@ -224,6 +224,7 @@ class Sender:
         future = connection.send(
             self._request(batches),
             max_version=version_limit(batches, self._cluster.metadata.topics, self._gate.max_version),
+            is_urgent=not self._linger,  # who lingers wants few and large system calls
         )
         future.add_done_callback(partial(self._answered, node, batches))
         return True

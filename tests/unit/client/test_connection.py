@@ -111,6 +111,30 @@ def test_one_turn_of_the_loop_is_one_write() -> None:
     run(story)
 
 
+def test_what_is_urgent_does_not_wait_for_the_turn_to_end_and_takes_with_it_what_waits() -> None:
+    async def story() -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        connection = Connection(
+            asyncio.get_running_loop(), ours, Address("pair", 1), client_id="test", request_timeout=30
+        )
+        connection.versions = BrokerVersions(versions_response())
+        futures = [connection.send(METADATA)]
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1 << 20)
+        futures.append(connection.send(METADATA, is_urgent=True))
+        received = theirs.recv(1 << 20)
+        assert len(received) == 2 * (4 + int.from_bytes(received[:4], "big"))
+        theirs.close()
+        futures.append(connection.send(METADATA, is_urgent=True))  # nobody takes it
+        for future in futures:
+            with pytest.raises(ConnectionLostError):
+                await future
+
+    run(story)
+
+
 def test_large_records_go_out_and_come_in_whole() -> None:
     """Larger than any socket buffer, in both directions, with small parts around them."""
 
