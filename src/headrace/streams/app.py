@@ -19,10 +19,8 @@ from headrace.streams.stream import Stream
 from headrace.streams.table import GlobalTable, Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from headrace.streams.compiler.app_test import AppTest
-    from headrace.streams.compiler.running import Deployment, Running
+    from headrace.streams.compiler.running import Deployment, Running, Session
 
 # Rows of several partitions never come in the order of their time; a default of nothing would lose them silently.
 DEFAULT_GRACE: Final = "10s"
@@ -121,7 +119,7 @@ class App:
             raise PlanError(f'explain takes "text" or "mermaid", and was given {style!r}')
         return explain_text(self.plan) if style == "text" else explain_mermaid(self.plan)
 
-    def start(self, spark: "SparkSession | None" = None) -> "Running":
+    def start(self, spark: "Session | None" = None) -> "Running":
         """Run it on Spark, in the background: `with app.start() as running: ...`; `running.stop()` ends it.
 
         `spark` is a session that is there already; else one is made for `master`. Raises CannotRunError if the plan has
@@ -131,18 +129,18 @@ class App:
 
         return running.start(self._deployment(), spark)
 
-    def run(self, spark: "SparkSession | None" = None) -> None:
+    def run(self, spark: "Session | None" = None) -> None:
         """Run it on Spark until it is stopped or fails."""
         with self.start(spark) as running:
             running.wait()
 
-    def catch_up(self, spark: "SparkSession | None" = None) -> None:
+    def catch_up(self, spark: "Session | None" = None) -> None:
         """Run it over what its topics hold now, and come back. It goes on from there the next time, in either way."""
         from headrace.streams.compiler import running
 
         running.catch_up(self._deployment(), spark)
 
-    def test(self, spark: "SparkSession | None" = None) -> "AppTest":
+    def test(self, spark: "Session | None" = None) -> "AppTest":
         """The app on topics of a test, without a cluster: `with app.test() as test: test.feed(...); test.run()`."""
         from headrace.streams.compiler.app_test import AppTest
 

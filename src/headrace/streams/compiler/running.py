@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from os.path import join
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self, TypeAlias, cast
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -24,6 +24,8 @@ from headrace.streams.rewrites import rewrite
 from headrace.streams.runnable import check_runnable
 from headrace.streams.saved_plan import agree_on_plan
 from headrace.streams.shapes import Kind
+
+Session: TypeAlias = SparkSession  # for `App`, which must not know PySpark
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _POLL_SECONDS: Final = 0.2
