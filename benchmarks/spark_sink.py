@@ -156,7 +156,7 @@ def _latency(stage: Stage, effort: Effort) -> list[Figure]:
     writer = rows.writeStream.foreachBatch(batch_writer(bootstrap=stage.address, app=topic, topic=topic))
     query = writer.option("checkpointLocation", str(stage.directory / topic)).start()
     try:
-        took_ms = [each * 1000 for each in _round_trips(stage, source, topic, effort.batches)]
+        took_ms = [each * 1000 for each in _round_trips(stage, query, source, topic, effort.batches)]
     finally:
         query.stop()
     steps = quantiles(took_ms, n=100)
@@ -167,7 +167,7 @@ def _latency(stage: Stage, effort: Effort) -> list[Figure]:
     ]
 
 
-def _round_trips(stage: Stage, source: str, topic: str, batches: int) -> list[float]:
+def _round_trips(stage: Stage, query: Any, source: str, topic: str, batches: int) -> list[float]:
     """Seconds from the first `send` of ten records until all of them are seen."""
     took = []
     with (
@@ -183,6 +183,8 @@ def _round_trips(stage: Stage, source: str, topic: str, batches: int) -> list[fl
             seen = 0
             while seen < ROWS_AT_ONCE:
                 seen += len(consumer.poll(1.0))
+                if not query.isActive:
+                    raise query.exception()
                 if time.perf_counter() - began > _SEEN_SECONDS:
                     raise TimeoutError(f"{seen} of {ROWS_AT_ONCE} rows came within {_SEEN_SECONDS:g} s")
             if number >= WARM_UP:
