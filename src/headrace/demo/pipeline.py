@@ -9,11 +9,12 @@ of the first never shows. `python -m headrace.demo.pipeline MASTER ADDRESS CHECK
 
 import sys
 import tempfile
+import time
 from typing import Final
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+from pyspark.sql.streaming import DataStreamWriter
 
 import headrace.spark
 from headrace.demo import topics
@@ -22,6 +23,8 @@ from headrace.demo.truth import BELOW_ZERO, NO_AMOUNT, NO_USER, NOT_JSON
 # Longer than an order can be late, and than its duplicate can be behind it: nothing is forgotten too early.
 WATERMARK: Final = "1 hour"
 TRIGGER: Final = "200 milliseconds"  # without a pause an idle query takes a tenth of a core
+MAX_FAILURES: Final = 5
+_LOOK_SECONDS: Final = 0.5
 
 
 def read(spark: SparkSession, address: str, topic: str, *, max_offsets: int) -> DataFrame:
@@ -92,19 +95,37 @@ def revenue(orders: DataFrame) -> DataFrame:
     )
 
 
-def start(spark: SparkSession, address: str, checkpoints: str, *, max_offsets: int) -> None:
-    """Start both queries."""
+def writers(spark: SparkSession, address: str, checkpoints: str, *, max_offsets: int) -> dict[str, DataStreamWriter]:
+    """Both queries, ready to be started, by name."""
     users = users_table(spark, address)
     clean = cleaned(read(spark, address, topics.ORDERS, max_offsets=max_offsets), users)
     sums = revenue(read(spark, address, topics.CLEAN, max_offsets=max_offsets))
-    written = (
+    made = {}
+    for app, frame, mode, topic in (
         (topics.CLEAN_APP, clean, "append", None),
         (topics.REVENUE_APP, sums, "update", topics.REVENUE),
-    )
-    for app, frame, mode, topic in written:
-        writer = headrace.spark.batch_writer(bootstrap=address, app=app, topic=topic)
+    ):
+        write = headrace.spark.batch_writer(bootstrap=address, app=app, topic=topic)
         named = frame.writeStream.queryName(app).option("checkpointLocation", f"{checkpoints}/{app}")
-        named.outputMode(mode).trigger(processingTime=TRIGGER).foreachBatch(writer).start()
+        made[app] = named.outputMode(mode).trigger(processingTime=TRIGGER).foreachBatch(write)
+    return made
+
+
+def keep_running(queries: dict[str, DataStreamWriter]) -> Exception:
+    """Start them, and start again what fails: it goes on where it was. The last error, when it has failed too often.
+
+    Spark gives a Python process ten seconds to call back, which may be too little while a machine has much to do.
+    """
+    running = {app: query.start() for app, query in queries.items()}
+    failures = 0
+    while True:
+        time.sleep(_LOOK_SECONDS)
+        for app in [app for app, query in running.items() if not query.isActive]:
+            failures += 1
+            error = running[app].exception() or RuntimeError(f"query {app} has stopped by itself")
+            if failures > MAX_FAILURES:
+                return error
+            running[app] = queries[app].start()
 
 
 def _error() -> Column:
@@ -124,13 +145,10 @@ def main(master: str, address: str, checkpoints: str, max_offsets: str) -> None:
     # What a killed JVM leaves behind is then where everything else of the demo is, and goes with it.
     scratch = {"spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={tempfile.gettempdir()}"'}
     spark = headrace.spark.session("demo", master, conf=scratch)
-    start(spark, address, checkpoints, max_offsets=int(max_offsets))
-    try:
-        spark.streams.awaitAnyTermination()
-    except StreamingQueryException as error:
-        # Spark adds its plan of the query, which is long.
-        print(str(error).partition("=== Streaming Query ===")[0].rstrip(), flush=True)
-        sys.exit(1)
+    error = keep_running(writers(spark, address, checkpoints, max_offsets=int(max_offsets)))
+    # Spark adds its plan of the query, which is long.
+    print(str(error).partition("=== Streaming Query ===")[0].rstrip(), flush=True)
+    sys.exit(1)
 
 
 if __name__ == "__main__":
