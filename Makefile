@@ -26,7 +26,7 @@ check: $(READY)  ## format, lint, types, import rules, generated code, unit test
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python tools/gen.py --check
 	$(BIN)/python tools/compatibility.py --check
 	$(BIN)/pytest tests -m "not slow and not kafka and not spark" --quiet --numprocesses auto

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headrace
-from headrace.spark.session import session
+from headrace.spark.spark_session import session
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.spark.session import session, session_settings
+from headrace.spark.spark_session import session, session_settings
 from tests.support.no_java import environment_without_java
 
 PROGRAM = """

@@ -29,7 +29,7 @@ _MAKE_SECONDS: Final = 600.0
 # What sessions do: a stateful stream over JSON, a Python worker, and its results on the driver.
 _TRAINING: Final = """
 import sys, time
-from headrace.spark.session import session
+from headrace.spark.spark_session import session
 
 spark = session("training", "local[2]")
 spark.range(10).groupBy().sum().collect()

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from headrace.spark.session import session
+from headrace.spark.spark_session import session
 from headrace.streams.compiler.directory_topics import DirectoryTopics
 from headrace.streams.compiler.running import compiled_queries, own_session, started
 from headrace.streams.errors import PlanError

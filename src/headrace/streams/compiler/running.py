@@ -15,7 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 from headrace.client.admin import Admin
 from headrace.client.errors import TopicExistsError
 from headrace.spark.datasource import register
-from headrace.spark.session import session
+from headrace.spark.spark_session import session
 from headrace.streams.compiler.query import CompiledQuery, Schemas
 from headrace.streams.compiler.topics import ClusterTopics, Topics
 from headrace.streams.plan import Plan
