@@ -54,12 +54,33 @@ def call(coroutine: Coroutine[Any, Any, Result], timeout: float | None = None) -
     if threading.current_thread() is background.thread:
         coroutine.close()
         raise RuntimeError("a blocking call inside a callback of the client would wait for itself: use headrace.aio")
-    future = asyncio.run_coroutine_threadsafe(coroutine, background.loop)
+    answer: Future[Result] = Future()
     try:
-        return future.result(timeout)
+        # The future is there before the coroutine runs, so that an interrupt at any moment finds what to cancel.
+        background.loop.call_soon_threadsafe(_start, background.loop, coroutine, answer)
+        return answer.result(timeout)
     except BaseException:
-        future.cancel()
+        answer.cancel()
         raise
+
+
+def _start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result], answer: "Future[Result]") -> None:
+    task = loop.create_task(coroutine)
+    task.add_done_callback(lambda done: _tell(done, answer))
+    answer.add_done_callback(lambda done: loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None)
+
+
+def _tell(task: "asyncio.Task[Result]", answer: "Future[Result]") -> None:
+    """Hand on what became of the task, unless nobody waits for it any more."""
+    if task.cancelled():
+        answer.cancel()
+    error = None if task.cancelled() else task.exception()
+    if not answer.set_running_or_notify_cancel():
+        return
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(task.result())
 
 
 def submit(coroutine: Coroutine[Any, Any, Result]) -> "Future[Result]":
