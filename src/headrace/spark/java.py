@@ -4,6 +4,7 @@ Looked for in JAVA_HOME, then on the PATH, then in the wheel; the first that is 
 takes `$JAVA_HOME/bin/java`, and passes it an option that names a module, `jdk.incubator.vector`. The wheel's runtime
 does not have it, and would not start; others print a warning about it at every start. The module only makes linear
 algebra faster. So Spark gets a JAVA_HOME whose one file is a script that drops this option and becomes the real Java.
+Another option opens a package that newer Javas do not have any more, of which they warn; it goes the same way.
 """
 
 import hashlib
@@ -17,7 +18,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 MIN_VERSION: Final = 17  # what Spark 4 is compiled for
-DROPPED_OPTION: Final = "--add-modules=jdk.incubator.vector"
+VECTOR_MODULE: Final = "--add-modules=jdk.incubator.vector"
+SECURITY_ACTIONS: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_WITHOUT_SECURITY_ACTIONS: Final = 24  # the first version that does not have the package
 
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')  # "17.0.15", "25", and "1.8.0_402" for 8
 _ASK_SECONDS: Final = 60.0  # it answers in a tenth of a second; a machine that swaps may take long
@@ -25,10 +28,13 @@ _HIDDEN: Final = frozenset({"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTI
 
 _SCRIPT: Final = """\
 #!/bin/sh
-# Written by Headrace: the Java below, without an option of Spark's launcher that it cannot take, or warns about.
+# Written by Headrace: the Java below, without options of Spark's launcher that it cannot take, or warns about.
 for argument do
   shift
-  [ "$argument" = {option} ] || set -- "$@" "$argument"
+  case "$argument" in
+    {options}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
 exec {java} "$@"
 """
@@ -85,9 +91,15 @@ def java_version(path: str, environment: Mapping[str, str]) -> int | None:
     return int(found[1]) if answer.returncode == 0 and found else None
 
 
+def dropped_options(version: int) -> tuple[str, ...]:
+    """What Spark's launcher passes and this Java had better not see."""
+    return (VECTOR_MODULE,) if version < _WITHOUT_SECURITY_ACTIONS else (VECTOR_MODULE, SECURITY_ACTIONS)
+
+
 def java_home_for(java: Java, directory: str) -> str:
     """A JAVA_HOME for Spark below this directory, made if it is not there yet. Several processes may do it at once."""
-    script = _SCRIPT.format(option=shlex.quote(DROPPED_OPTION), java=shlex.quote(java.path))
+    options = "|".join(map(shlex.quote, dropped_options(java.version)))
+    script = _SCRIPT.format(options=options, java=shlex.quote(java.path))
     # One for each Java and each text: a process that starts with one is not disturbed by another that wants another.
     home = os.path.join(directory, "java", hashlib.sha256(script.encode()).hexdigest()[:16])
     wanted = os.path.join(home, "bin", "java")

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from headrace.spark import java
-from headrace.spark.java import DROPPED_OPTION, Java, NoJavaError, find_java, java_home_for, java_version
+from headrace.spark.java import (
+    SECURITY_ACTIONS,
+    VECTOR_MODULE,
+    Java,
+    NoJavaError,
+    find_java,
+    java_home_for,
+    java_version,
+)
 
 ENVIRONMENT = {"PATH": "/nowhere"}
 
@@ -80,12 +88,16 @@ def test_the_wheel_brings_a_java_that_is_new_enough() -> None:
     assert java_version(found.path, ENVIRONMENT) == found.version
 
 
-def test_the_java_home_passes_everything_on_but_the_one_option(tmp_path: Path) -> None:
-    real = a_java(tmp_path / "it's a home", "17.0.1")
-    home = java_home_for(Java(real, 17), str(tmp_path / "cache"))
-    given = ["-cp", "/a b/*", DROPPED_OPTION, '-Dx=it\'s "so" $HOME', "", "Main", "--conf", "a=b c"]
+@pytest.mark.parametrize(("version", "dropped"), [(17, [VECTOR_MODULE]), (25, [VECTOR_MODULE, SECURITY_ACTIONS])])
+def test_the_java_home_passes_on_all_but_what_this_java_cannot_take(
+    tmp_path: Path, version: int, dropped: list[str]
+) -> None:
+    real = a_java(tmp_path / "it's a home", f"{version}.0.1")
+    home = java_home_for(Java(real, version), str(tmp_path / "cache"))
+    options = [VECTOR_MODULE, SECURITY_ACTIONS]
+    given = ["-cp", "/a b/*", *options, '-Dx=it\'s "so" $HOME', "", "*", "Main", "--conf", "a=b c"]
     said = subprocess.run([f"{home}/bin/java", *given], capture_output=True, text=True, check=True)
-    assert said.stdout.splitlines() == [argument for argument in given if argument != DROPPED_OPTION]
+    assert said.stdout.splitlines() == [argument for argument in given if argument not in dropped]
 
 
 def test_the_java_home_is_the_process_itself_so_that_a_signal_reaches_java(tmp_path: Path) -> None:
