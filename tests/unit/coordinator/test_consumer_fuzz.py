@@ -85,7 +85,7 @@ anything: st.SearchStrategy[Any] = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(anything, min_size=5, max_size=25))
 def test_whatever_is_sent_is_answered_in_the_end(happenings: list[Any]) -> None:
     driver = with_a_group()

@@ -196,7 +196,7 @@ def test_compaction_keeps_exactly_what_the_model_keeps(
 
 @pytest.mark.slow
 @given(st.lists(_STEP, min_size=20, max_size=80), st.sampled_from([None, 1, 2, 3]), _SEGMENT_BYTES)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_compaction_keeps_exactly_what_the_model_keeps_over_long_stories(
     steps: list[tuple[object, ...]], limit_keys: int | None, segment_bytes: int
 ) -> None:

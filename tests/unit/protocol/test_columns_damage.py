@@ -119,7 +119,7 @@ def test_damaged_batches_give_the_same_rows_as_one_by_one_or_are_refused_by_both
 
 @pytest.mark.slow
 @given(log=logs, seed=seeds)
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3_000, deadline=None, suppress_health_check=list(HealthCheck))
 def test_damaged_batches_are_read_alike_or_refused_by_both_many_times(log: bytes, seed: int) -> None:
     damaged = damage(log, seed)
     assert outcome(decoded_rows, damaged, check_crcs=False) == outcome(expected_rows, damaged)
