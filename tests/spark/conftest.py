@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 import headrace
 from headrace.spark.spark_session import session
+from tests.support.spark_settings import QUICK_START
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -17,8 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    # A worker that starts on a machine with other work may need longer than Spark's 15 seconds to call back.
-    made = session("tests", "local[2,4]", conf={"spark.python.authenticate.socketTimeout": "2m"})
+    made = session("tests", "local[2,4]", conf=QUICK_START)
     try:
         yield made
     finally:

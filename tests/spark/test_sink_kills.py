@@ -1,7 +1,7 @@
 """kill -9 of a driver, at every place that matters and at any moment: the output is the input, each record once.
 
 Each driver is a process with a JVM of its own, which takes its time; HEADRACE_KILLS says how often one is killed at
-random, a fifth of it here.
+random, a tenth of it here.
 """
 
 import json
@@ -127,7 +127,7 @@ def test_a_naive_sink_doubles_and_the_check_sees_it(broker: headrace.Broker, tmp
 def test_killed_at_any_moment(broker: headrace.Broker, tmp_path: Path, form: str, transactions: str) -> None:
     random = Random(f"{SEED} {form} {transactions}")
     drivers = Drivers(broker.address, tmp_path, form=form, transactions=transactions)
-    for _ in range(max(1, KILLS // 5)):
+    for _ in range(max(1, KILLS // 10)):
         before = len(drivers.written())
         process = drivers.start()
         try:

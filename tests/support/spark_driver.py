@@ -16,13 +16,14 @@ from headrace.client.arrow_write import TableWriter
 from headrace.client.producer import Producer
 from headrace.spark import batch_writer, driver_sink, session
 from headrace.spark.exactly_once import AppSink
+from tests.support.spark_settings import QUICK_START
 
 _now: dict[str, int] = {"batch": -1}  # the micro-batch that is being written
 
 
 def main(told: dict[str, Any]) -> None:
     _prepare_end(told.get("kill_at"), told.get("kill_batch", -1))
-    spark = session("killed", "local[2,4]")
+    spark = session("killed", "local[2,4]", conf=QUICK_START)
     rows = (
         spark.readStream.format("headrace")
         .option("kafka.bootstrap.servers", told["bootstrap"])
