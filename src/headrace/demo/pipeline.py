@@ -143,8 +143,9 @@ def _header(name: str, column: str) -> Column:
 
 def main(master: str, address: str, checkpoints: str, max_offsets: str) -> None:
     # What a killed JVM leaves behind is then where everything else of the demo is, and goes with it.
-    scratch = {"spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={tempfile.gettempdir()}"'}
-    spark = headrace.spark.session("demo", master, conf=scratch)
+    # It lives for less than a minute: a compiler that optimises would be busy for longer than it pays.
+    java = f'"-Djava.io.tmpdir={tempfile.gettempdir()}" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
+    spark = headrace.spark.session("demo", master, conf={"spark.driver.extraJavaOptions": java})
     error = keep_running(writers(spark, address, checkpoints, max_offsets=int(max_offsets)))
     # Spark adds its plan of the query, which is long.
     print(str(error).partition("=== Streaming Query ===")[0].rstrip(), flush=True)

@@ -37,7 +37,6 @@ def run(settings: Settings, view: View) -> bool:
     now_ms = time.time_ns() // 1_000_000
     start_ms = (now_ms - SPAN_MS) // MINUTE_MS * MINUTE_MS
     users, orders = make_users(settings.seed, start_ms), make_orders(settings.orders, settings.seed, start_ms)
-    wanted = truth_of(orders, countries(users))
     # Workers of a JVM that was killed may live a moment longer, and write into what is being removed.
     scratch = tempfile.TemporaryDirectory(prefix="headrace-demo-", ignore_cleanup_errors=True)
     with scratch as directory, EmbeddedBroker() as broker:
