@@ -22,7 +22,7 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)   ## see it all at work: orders, a Spark pipeline that is killed and comes back, every number right
 	@$(BIN)/headrace demo
 
-check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about a minute
+check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about three minutes
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
