@@ -14,3 +14,9 @@ PARTITION: Final = 0  # all work is done in one partition
 
 class WrongCountError(Exception):
     """Not every record was delivered, or not every one came: nothing that was measured counts."""
+
+
+def check_size(size: int, count: int) -> None:
+    """Raises WrongCountError if the values that came are not so many of VALUE's size."""
+    if size != count * len(VALUE):
+        raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")

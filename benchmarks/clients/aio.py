@@ -5,7 +5,7 @@ import time
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from benchmarks.clients import PARTITION, VALUE, WrongCountError
+from benchmarks.clients import PARTITION, VALUE, WrongCountError, check_size
 
 
 def produce(address: str, topic: str, count: int) -> float:
@@ -50,6 +50,5 @@ async def _consume(address: str, topic: str, count: int) -> float:
         seconds = time.perf_counter() - start
     finally:
         await consumer.stop()
-    if size != count * len(VALUE):
-        raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")
+    check_size(size, count)
     return seconds

@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from benchmarks.clients import PARTITION, SILENCE_SECONDS, VALUE, WrongCountError
+from benchmarks.clients import PARTITION, SILENCE_SECONDS, VALUE, WrongCountError, check_size
 
 _MANY = 10_000
 
@@ -47,14 +47,26 @@ def consume(address: str, topic: str, count: int) -> float:
         for _ in range(count):
             size += len(_checked(consumer.poll(SILENCE_SECONDS)).value())
         seconds = time.perf_counter() - start
-    if size != count * len(VALUE):
-        raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")
+    check_size(size, count)
     return seconds
 
 
 def consume_many(address: str, topic: str, count: int) -> float:
     """Thousands of records at a time, which is its fastest way."""
-    with closing(_consumer(address, topic)) as consumer:
+    return _consume_many(_consumer(address, topic), topic, count)
+
+
+def consume_without_rest(address: str, topic: str, count: int) -> float:
+    """The same with a longer queue.
+
+    By default it rests for a second whenever 100,000 messages are queued: then no broker's speed is measured.
+    """
+    long_queue = {"queued.min.messages": 10_000_000, "queued.max.messages.kbytes": 2_000_000}
+    return _consume_many(_consumer(address, topic, **long_queue), topic, count)
+
+
+def _consume_many(client: Any, topic: str, count: int) -> float:
+    with closing(client) as consumer:
         start = time.perf_counter()
         consumer.assign([TopicPartition(topic, PARTITION, 0)])
         size = seen = 0
@@ -66,8 +78,7 @@ def consume_many(address: str, topic: str, count: int) -> float:
                 size += len(_checked(message).value())
             seen += len(found)
         seconds = time.perf_counter() - start
-    if size != count * len(VALUE):
-        raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")
+    check_size(size, count)
     return seconds
 
 

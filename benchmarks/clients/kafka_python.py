@@ -6,7 +6,7 @@ from itertools import islice
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from benchmarks.clients import PARTITION, VALUE, WrongCountError
+from benchmarks.clients import PARTITION, VALUE, WrongCountError, check_size
 
 
 def produce(address: str, topic: str, count: int) -> float:
@@ -33,6 +33,5 @@ def consume(address: str, topic: str, count: int) -> float:
         for record in islice(consumer, count):
             size += len(record.value)
         seconds = time.perf_counter() - start
-    if size != count * len(VALUE):
-        raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")
+    check_size(size, count)
     return seconds

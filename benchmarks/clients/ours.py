@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import islice
 
-from benchmarks.clients import PARTITION, VALUE, WrongCountError
+from benchmarks.clients import PARTITION, VALUE, WrongCountError, check_size
 from headrace import Consumer, Producer
 
 
@@ -34,8 +34,7 @@ def consume(address: str, topic: str, count: int) -> float:
         for record in islice(consumer, count):
             size += len(record.value)
         seconds = time.perf_counter() - start
-    if size != count * len(VALUE):
-        raise WrongCountError(f"{size} bytes came, of {count} records of {len(VALUE)}")
+    check_size(size, count)
     return seconds
 
 

@@ -19,19 +19,7 @@ from headrace.spark.exactly_once import AppSink
 from headrace.spark.micro_batch import hadoop_reader
 from headrace.spark.sink_options import batch_options
 from tests.support.both_brokers import unique
-from tests.support.spark_queries import LineFiles, committed_values, forget_last_commit, keyed, run_to_end
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> LineFiles:
-    made = LineFiles(tmp_path / "in")
-    for start in range(0, 30, 10):
-        made.write(map(str, range(start, start + 10)))
-    return made
-
-
-def numbers(topic: str, bootstrap: str) -> list[int]:
-    return sorted(map(int, committed_values(topic, bootstrap)))
+from tests.support.spark_queries import LineFiles, committed_values, forget_last_commit, keyed, numbers, run_to_end
 
 
 class TestExactlyOnce:

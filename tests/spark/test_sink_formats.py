@@ -14,19 +14,7 @@ from pyspark.sql import functions as f
 
 import headrace
 from tests.support.both_brokers import unique
-from tests.support.spark_queries import LineFiles, committed_values, forget_last_commit, keyed, run_to_end
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> LineFiles:
-    made = LineFiles(tmp_path / "in")
-    for start in range(0, 30, 10):
-        made.write(map(str, range(start, start + 10)))
-    return made
-
-
-def numbers(topic: str, bootstrap: str) -> list[int]:
-    return sorted(map(int, committed_values(topic, bootstrap)))
+from tests.support.spark_queries import LineFiles, committed_values, forget_last_commit, keyed, numbers, run_to_end
 
 
 def streamed(rows: DataFrame, bootstrap: str, **options: str) -> Any:

@@ -60,3 +60,8 @@ def committed_values(topic: str, bootstrap: str) -> list[str]:
     """In the order of the log, partition by partition."""
     table = read(topic, bootstrap, isolation="read_committed")
     return [value.decode() for value in table.column("value").to_pylist()]
+
+
+def numbers(topic: str, bootstrap: str) -> list[int]:
+    """The same as whole numbers, sorted: what is there, each as often as it is there."""
+    return sorted(map(int, committed_values(topic, bootstrap)))

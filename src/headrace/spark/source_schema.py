@@ -51,8 +51,12 @@ _OURS: Final = {"timestampType": "timestamp_type"}
 
 
 def schema_of(options: Options) -> StructType:
+    return spark_schema(with_headers=options.values["includeHeaders"])
+
+
+def spark_schema(*, with_headers: bool) -> StructType:
     fields = list(_COLUMNS.fields)
-    return StructType([*fields, _HEADERS] if options.values["includeHeaders"] else fields)
+    return StructType([*fields, _HEADERS] if with_headers else fields)
 
 
 def arrow_schema(*, with_headers: bool) -> Any:

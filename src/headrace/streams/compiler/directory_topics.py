@@ -14,25 +14,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from headrace.spark.source_schema import arrow_schema, spark_schema
 from headrace.streams.feeding import Record
 from headrace.streams.plan import Source
 
-_SCHEMA: Final = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int, "
-    "headers array<struct<key:string,value:binary>>"
-)
-_ARROW: Final = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestampType", pa.int32()),
-        ("headers", pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))),
-    ]
-)
+_SCHEMA: Final = spark_schema(with_headers=True)
+_ARROW: Final = arrow_schema(with_headers=True)
 
 
 class DirectoryTopics:
