@@ -212,4 +212,5 @@ def begins_later(broker: BrokerProcess) -> bool:
 def delete_records(broker: BrokerProcess, before: Sequence[int]) -> None:
     rows = [DeleteRecordsPartition(index, offset) for index, offset in enumerate(before)]
     with WireClient(broker.address) as client:
-        client.ask("DeleteRecords", 2, DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, rows)], 30_000))
+        answer = client.ask("DeleteRecords", 2, DeleteRecordsRequest([DeleteRecordsTopic(TOPIC, rows)], 30_000))
+    assert all(row.error_code == ErrorCode.NONE for row in answer.topics[0].partitions), answer

@@ -17,6 +17,7 @@ BUSY: Final = {
     "log.cleaner.backoff.ms": "20",
     "log.retention.check.interval.ms": "50",
     "log.flush.offset.checkpoint.interval.ms": "50",
+    "log.flush.start.offset.checkpoint.interval.ms": "50",
     "metadata.log.max.record.bytes.between.snapshots": "500",
     "log.segment.delete.delay.ms": "100",
 }
