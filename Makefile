@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Where this is set, every worker and every broker that tests start compiles all its modules anew: a second and more of each.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check bench gen lock clean
 
@@ -49,3 +52,4 @@ lock: $(READY)   ## resolve requirements.lock anew (no registry address is writt
 
 clean:           ## remove what the verbs made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find src tools tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
