@@ -62,7 +62,6 @@ class Connection:
     __slots__ = (
         "_client_id",
         "_correlation_id",
-        "_drained",
         "_is_flush_due",
         "_is_writing",
         "_loop",
@@ -72,6 +71,7 @@ class Connection:
         "_sock",
         "_splitter",
         "_timer",
+        "_unanswered",
         "_unsent",
         "_waiting",
         "address",
@@ -108,7 +108,7 @@ class Connection:
         self._unsent: list[Part] = []
         self._is_flush_due = False
         self._is_writing = False
-        self._drained: list[asyncio.Future[None]] = []  # whoever waits until nothing is unsent
+        self._unanswered: list[asyncio.Future[None]] = []  # requests without a reply, until nothing is unsent
         self._timer: asyncio.TimerHandle | None = None
         self.versions = BrokerVersions(ApiVersionsResponse())  # none, until the broker has been asked
         self.close_error: KafkaError | None = None
@@ -122,8 +122,8 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Requests without an answer."""
-        return len(self._waiting)
+        """Requests without an answer, and those that want none and are not sent yet."""
+        return len(self._waiting) + len(self._unanswered)
 
     # Requests
 
@@ -190,12 +190,19 @@ class Connection:
             self._flush_soon()
         return future
 
-    def send_without_reply(self, api_key: int, version: int, parts: Sequence[Part]) -> None:
-        """For Produce with acks=0, which is never answered. Nothing is raised if the connection is closed."""
-        if self.close_error is None:
-            self._enqueue(api_key, version, parts)
-            self._flush_soon()
-            self.last_used = self._loop.time()
+    def send_without_reply(self, request: Any, *, max_version: int | None = None) -> asyncio.Future[None]:
+        """For Produce with acks=0, which is never answered: the future is done when the kernel has all of it."""
+        api_key = KEY_OF[type(request)]
+        version = self.versions.pick(api_key, 0, max_version)
+        future = self._loop.create_future()
+        if self.close_error is not None:
+            future.set_exception(self.close_error)
+            return future
+        self._enqueue(api_key, version, load(api_key).encode_request[version](request))
+        self.last_used = self._loop.time()
+        self._unanswered.append(future)
+        self._flush_soon()
+        return future
 
     def _enqueue(self, api_key: int, version: int, parts: Sequence[Part]) -> int:
         self._correlation_id = correlation_id = self._correlation_id + 1 & _CORRELATION_IDS
@@ -206,16 +213,6 @@ class Connection:
         self._unsent.append(head + b"\0" if flexible else head)
         self._unsent += parts
         return correlation_id
-
-    async def drain(self) -> None:
-        """Wait until the kernel has everything that was sent so far, or the connection is closed.
-
-        Only who sends without a reply needs this: before closing, since what is unsent then is lost.
-        """
-        if self._unsent and self.close_error is None:
-            waiter = self._loop.create_future()
-            self._drained.append(waiter)
-            await waiter
 
     # Sending
 
@@ -237,8 +234,8 @@ class Connection:
             self.close(_lost(self.address, f"sending failed: {error}"))
             return
         is_stuck = bool(self._unsent)
-        if self._drained and not is_stuck:
-            self._release_drained()
+        if self._unanswered and not is_stuck:
+            self._end_unanswered()
         if is_stuck != self._is_writing:
             self._is_writing = is_stuck
             if is_stuck:
@@ -246,11 +243,11 @@ class Connection:
             else:
                 self._loop.remove_writer(self._sock.fileno())
 
-    def _release_drained(self) -> None:
-        for waiter in self._drained:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._drained = []
+    def _end_unanswered(self) -> None:
+        gone, self._unanswered = self._unanswered, []
+        for future in gone:
+            if not future.done():
+                future.set_result(None)
 
     def _send_some(self) -> None:
         """One system call. What it did not take stays unsent."""
@@ -354,11 +351,13 @@ class Connection:
             self._timer = None
         self._sock.close()
         self._unsent = []
-        self._release_drained()
-        waiting, self._waiting = self._waiting, deque()
-        for each in waiting:
-            if not each.future.done():
-                each.future.set_exception(error)
+        futures: list[asyncio.Future[Any]] = [each.future for each in self._waiting]
+        futures += self._unanswered
+        self._waiting.clear()
+        self._unanswered = []
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
         if self._on_close is not None:
             self._on_close(self)
 

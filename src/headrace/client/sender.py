@@ -215,28 +215,20 @@ class Sender:
             return False
         for batch in batches:
             batch.attempts += 1
-        if self._acks == _NO_ACKS:
-            self._send_and_forget(connection, batches)
-            return True
         self._in_flight[node] = self._in_flight.get(node, 0) + 1
         for batch in batches:
             batch.is_in_flight = True
-        future = connection.send(
-            self._request(batches),
-            max_version=version_limit(batches, self._cluster.metadata.topics, self._gate.max_version),
-            is_urgent=not self._linger,  # who lingers wants few and large system calls
-        )
-        future.add_done_callback(partial(self._answered, node, batches))
+        self._sent(connection, batches).add_done_callback(partial(self._answered, node, batches))
         return True
 
-    def _send_and_forget(self, connection: Connection, batches: list[PendingBatch]) -> None:
-        from headrace.protocol.apis import load
-
+    def _sent(self, connection: Connection, batches: list[PendingBatch]) -> "asyncio.Future[Any]":
+        """Without acks it is in flight until the kernel has it: memory is bounded, and a flush means something."""
+        request = self._request(batches)
         limit = version_limit(batches, self._cluster.metadata.topics, self._gate.max_version)
-        version = connection.versions.pick(_PRODUCE, 0, limit)
-        connection.send_without_reply(_PRODUCE, version, load(_PRODUCE).encode_request[version](self._request(batches)))
-        for batch in batches:
-            self._succeed(batch, -1, NO_TIME)
+        if self._acks == _NO_ACKS:
+            return connection.send_without_reply(request, max_version=limit)
+        # Who lingers wants few and large system calls.
+        return connection.send(request, max_version=limit, is_urgent=not self._linger)
 
     def _request(self, batches: list[PendingBatch]) -> ProduceRequest:
         transactional_id = self._gate.transactional_id
@@ -248,7 +240,10 @@ class Sender:
 
     # Answers
 
-    def _answered(self, node: int, batches: list[PendingBatch], future: "asyncio.Future[ProduceResponse]") -> None:
+    def _answered(
+        self, node: int, batches: list[PendingBatch], future: "asyncio.Future[ProduceResponse | None]"
+    ) -> None:
+        """Without acks there is no response, and all that is known is that it was sent."""
         self._in_flight[node] -= 1
         for batch in batches:
             batch.is_in_flight = False
@@ -258,8 +253,11 @@ class Sender:
                 self._refused(batch, error)
         elif error is not None:
             raise error  # a bug, for the loop's exception handler
+        elif (response := future.result()) is not None:
+            self._take_answers(batches, response)
         else:
-            self._take_answers(batches, future.result())
+            for batch in batches:
+                self._succeed(batch, -1, NO_TIME)
         self.wake()
 
     def _take_answers(self, batches: list[PendingBatch], response: ProduceResponse) -> None:

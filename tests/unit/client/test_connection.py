@@ -323,8 +323,8 @@ def test_a_cancelled_request_does_not_disturb_those_behind_it() -> None:
     run(story)
 
 
-def test_what_wants_no_reply_is_gone_when_it_is_drained() -> None:
-    """More than the socket takes at once: closing right after `send_without_reply` would lose it."""
+def test_what_wants_no_reply_is_gone_when_its_future_is_done() -> None:
+    """More than the socket takes at once: closing right after `send_without_reply` loses it, and says so."""
 
     async def story() -> None:
         loop = asyncio.get_running_loop()
@@ -332,17 +332,25 @@ def test_what_wants_no_reply_is_gone_when_it_is_drained() -> None:
         ours.setblocking(False)
         theirs.setblocking(False)
         connection = Connection(loop, ours, Address("pair", 1), client_id="test", request_timeout=30)
+        connection.versions = BrokerVersions(versions_response(ALL_VERSIONS))
         records = bytes(4 << 20)
-        connection.send_without_reply(0, 9, [b"head", records])
-        draining = asyncio.ensure_future(connection.drain())
+        produce = ProduceRequest(
+            None, 0, 1000, [TopicProduceData(name="t", partition_data=[PartitionProduceData(0, records)])]
+        )
+        sent = connection.send_without_reply(produce, max_version=9)
+        assert connection.in_flight == 1
         received = bytearray()
-        while not draining.done():
+        while not sent.done():
             received += await loop.sock_recv(theirs, 1 << 20)
+        assert connection.in_flight == 0
+        lost = connection.send_without_reply(produce, max_version=9)
         connection.close()
         while chunk := await loop.sock_recv(theirs, 1 << 20):
             received += chunk
         assert len(received) == 4 + int.from_bytes(received[:4], "big") > len(records)
-        await connection.drain()  # nothing is unsent, and nothing ever will be
+        for future in (lost, connection.send_without_reply(produce, max_version=9)):
+            with pytest.raises(ConnectionLostError):
+                await future
         theirs.close()
 
     run(story)

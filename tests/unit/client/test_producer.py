@@ -27,6 +27,7 @@ from headrace.client.producer_core import ProducerRecord
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.records import Record
 from tests.support.topic_reading import read_topic
+from tests.support.waiting import wait_until
 
 TopicPartition = headrace.TopicPartition
 
@@ -97,6 +98,17 @@ class TestRecords:
         with headrace.Producer(broker.address, acks=acks) as producer:
             delivery = producer.send("t", b"v")
             assert delivery.result(10).offset == (-1 if acks in (0, "0") else 0)
+
+    def test_closing_loses_nothing_that_nobody_acknowledges(self, broker: headrace.Broker) -> None:
+        with headrace.Producer(broker.address, acks=0, linger_ms=0) as producer:
+            for _ in range(40):
+                producer.send("t", bytes(900_000))  # together more than sockets take
+
+        def end() -> int:
+            with headrace.Consumer(broker.address) as consumer:
+                return consumer.end_offsets([TopicPartition("t", 0)])[TopicPartition("t", 0)]
+
+        wait_until(lambda: end() == 40, "all of it is written")
 
     def test_a_topic_that_is_not_there_is_created_if_the_broker_may(
         self, broker: headrace.Broker, producer: headrace.Producer
