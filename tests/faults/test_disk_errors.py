@@ -9,7 +9,7 @@ from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.messages.metadata import MetadataRequest
-from headrace.server.broker import StartError
+from headrace.server.start_error import StartError
 from tests.support.disk_broker import DiskBroker, errors, running
 from tests.support.retrying_producer import fetch
 from tests.support.waiting import wait_until

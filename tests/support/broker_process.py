@@ -101,13 +101,6 @@ class BrokerProcess:
         self._close()
         return code
 
-    def wait_exit(self, *, timeout: float = 60) -> int:
-        """It is expected to end by itself; its exit code."""
-        assert self._process is not None
-        code = self._process.wait(timeout)
-        self._close()
-        return code
-
     def _end(self, number: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(number)

@@ -80,7 +80,8 @@ async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None
 
     from headrace.log.errors import LogError
     from headrace.log.fs import RealFileSystem
-    from headrace.server.broker import Broker, StartError
+    from headrace.server.broker import Broker
+    from headrace.server.start_error import StartError
     from headrace.server.unsynced import UnsyncedFileSystem
 
     loop = asyncio.get_running_loop()

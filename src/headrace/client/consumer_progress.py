@@ -108,11 +108,6 @@ class Progress:
         """What is iterated over, and not all taken."""
         return next((each for each in self._handed if each.left and each.is_current), None)
 
-    @property
-    def has_records(self) -> bool:
-        """Whether the user has records that it may be working at."""
-        return bool(self._handed)
-
     def mark(self) -> object:
         """Something that differs when the user has taken a record since."""
         return [(id(each), each.left) for each in self._handed]

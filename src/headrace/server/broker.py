@@ -10,7 +10,6 @@ nothing was lost); end the connections; let the worker finish; close the logs; s
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,18 +22,15 @@ from headrace.cluster.features import SUPPORTED_FEATURES, default_levels
 from headrace.cluster.image import EMPTY_IMAGE, Image, is_reserved_directory
 from headrace.cluster.listeners import Listener
 from headrace.cluster.quorum import OnDisk, Quorum, SnapshotPolicy
-from headrace.log.checkpoints import NO_BROKER_EPOCH
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import StorageError
 from headrace.log.fs import FileSystem, RealFileSystem
 from headrace.log.meta_properties import MetaProperties
-from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages import broker_registration
-from headrace.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from headrace.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from headrace.protocol.messages.broker_registration import BrokerRegistrationRequest
 from headrace.protocol.types import ZERO_UUID, uuid_to_text
-from headrace.server.clock import Clock, LoopClock, Timer
+from headrace.server.clock import Clock, LoopClock
 from headrace.server.context import Context
 from headrace.server.controller import Controller
 from headrace.server.coordinators import Coordinators
@@ -44,6 +40,7 @@ from headrace.server.group_commit import GroupCommit
 from headrace.server.later import Later
 from headrace.server.listener import Listeners
 from headrace.server.maintenance import Maintenance, MaintenanceSettings
+from headrace.server.membership import Membership
 from headrace.server.metadata_log import DIRECTORY as METADATA_DIRECTORY
 from headrace.server.metadata_log import Found, MetadataLog
 from headrace.server.node_configs import layers
@@ -53,18 +50,12 @@ from headrace.server.quotas import Quotas
 from headrace.server.quotas_rates import Windows
 from headrace.server.reserve import Reserve
 from headrace.server.settings import Settings
+from headrace.server.start_error import StartError
 from headrace.server.worker import Worker
 from headrace.server.write_trouble import WriteTrouble
 
-_LOG: Final = logging.getLogger(__name__)
-
 KRAFT_VERSION: Final = 1
-_REGISTRATION_VERSION: Final = 4
 _CLOSING_SYNCS: Final = 32  # threads, for some tens of milliseconds: the file system lets many wait for one commit
-
-
-class StartError(Exception):
-    """Why a broker cannot start, and what to do."""
 
 
 class Broker:
@@ -84,11 +75,7 @@ class Broker:
         fs = fs or RealFileSystem()
         self.settings = settings
         self._clock = clock or LoopClock(loop)
-        self._on_failure = on_failure
         self._random = SystemRandom()
-        self._heartbeats: Timer | None = None
-        self._broker_epoch = NO_BROKER_EPOCH
-        self._is_out = False  # the cluster does not know this broker any more
         now_ms = self._clock.now_ms()
         # Logs get their topics' configs when the metadata is known; recovering one needs none of them.
         self.logs = LogDirectory.open(
@@ -130,6 +117,14 @@ class Broker:
                 reserve=Reserve(fs, data_directory),
             )
             undo.pop_all()
+        self._membership = Membership(
+            settings.node_id,
+            self.controller,
+            self._clock,
+            heartbeat_interval_ms=settings.number("broker.heartbeat.interval.ms"),
+            kraft_version=KRAFT_VERSION,
+            on_failure=on_failure,
+        )
         self._flushes = GroupCommit(self._worker)
         self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static, trouble)
         self._coordinators = Coordinators(
@@ -267,7 +262,10 @@ class Broker:
         self.partitions.delete_strays()
         self._quotas.apply(EMPTY_IMAGE, self.controller.image)
         self._follow_configs(EMPTY_IMAGE, self.controller.image)
-        request = BrokerRegistrationRequest(
+        self._membership.join(self._registration()).then(lambda _: self._serve(ready))
+
+    def _registration(self) -> BrokerRegistrationRequest:
+        return BrokerRegistrationRequest(
             broker_id=self.settings.node_id,
             cluster_id=self.cluster_id,
             incarnation_id=self._new_id(),
@@ -283,13 +281,6 @@ class Broker:
             log_dirs=[self.directory_id],
             previous_broker_epoch=-1 if self.logs.broker_epoch is None else self.logs.broker_epoch,
         )
-        outcome = self.controller.office.register_broker(
-            request, version=_REGISTRATION_VERSION, kraft_version=KRAFT_VERSION, now_ms=self._clock.now_ms()
-        )
-        try:
-            self.controller.append(outcome).then(lambda response: self._registered(response, ready))
-        except StorageError as error:
-            self._on_failure(error)
 
     def _follow_configs(self, old: Image, new: Image) -> None:
         """Limits that were changed while the broker runs."""
@@ -298,83 +289,24 @@ class Broker:
             self._listeners.limits = settings.limits
             self.logs.cleaner.limits = settings.cleaner_limits
 
-    def _registered(self, response: BrokerRegistrationResponse, ready: Later[None]) -> None:
-        if response.error_code:
-            code = ErrorCode(response.error_code)
-            self._on_failure(StartError(f"the cluster does not take this broker: {code.name}"))
-            return
-        self._broker_epoch = response.broker_epoch
-        try:
-            self._heartbeat().then(lambda _: self._serve(ready))
-        except StorageError as error:
-            self._on_failure(error)
-
-    def _heartbeat(self, *, want_shut_down: bool = False) -> Later[BrokerHeartbeatResponse]:
-        """Tell the controller that this broker lives, or wants to leave."""
-        request = BrokerHeartbeatRequest(
-            broker_id=self.settings.node_id,
-            broker_epoch=self._broker_epoch,
-            current_metadata_offset=self.controller.committed_offset,
-            want_shut_down=want_shut_down,
-        )
-        now_ms = self._clock.now_ms()
-        return self.controller.append(self.controller.office.heartbeat(request, now_ms=now_ms))
-
     def _serve(self, ready: Later[None]) -> None:
-        self._beat_later()
         self._maintenance.start()
         self._coordinators.start(self.controller.image)
         self._listeners.start()
         ready.resolve(None)
-        self.controller.tick()  # not at the first beat: who is started and stopped again and again must shorten its log
-
-    def _beat_later(self) -> None:
-        self._heartbeats = self._clock.call_later(self.settings.number("broker.heartbeat.interval.ms"), self._beat)
-
-    def _beat(self) -> None:
-        with contextlib.suppress(StorageError):  # of a disk without room, which the controller tells
-            self._heartbeat().then(self._heard)
-        self.controller.tick()
-        self._beat_later()
-
-    def _heard(self, response: BrokerHeartbeatResponse) -> None:
-        """As in Kafka, a broker that lives and was unregistered stays out until it is started again."""
-        if bool(response.error_code) != self._is_out:
-            self._is_out = not self._is_out
-            if self._is_out:
-                _LOG.warning(
-                    "[broker %d] is not registered any more (%s), and leads nothing; start it again to bring it back",
-                    self.settings.node_id,
-                    ErrorCode(response.error_code).name,
-                )
 
     # Stopping
 
     def stop(self) -> Later[None]:
         """Leave the cluster; resolved when `close` may follow."""
-        left: Later[None] = Later()
         self._listeners.stop_accepting()
         self._cancel_timers()
-        self._leave(left)
-        return left
+        return self._membership.leave()
 
     def _cancel_timers(self) -> None:
-        if self._heartbeats is not None:
-            self._heartbeats.cancel()
+        self._membership.stop()
         self._maintenance.stop()
         self._coordinators.stop()
-
-    def _leave(self, left: Later[None]) -> None:
-        def heard(response: BrokerHeartbeatResponse) -> None:
-            if response.should_shut_down or response.error_code:
-                left.resolve(None)
-            else:
-                self._leave(left)
-
-        try:
-            self._heartbeat(want_shut_down=True).then(heard)
-        except StorageError:
-            left.resolve(None)  # without a word in the metadata, as after a crash
 
     def close(self) -> None:
         """Close everything, cleanly if `stop` was waited for. Raises StorageError."""
@@ -382,7 +314,9 @@ class Broker:
         self._worker.close()
         self._flushes.close()
         with ThreadPoolExecutor(_CLOSING_SYNCS, thread_name_prefix="headrace-close") as syncers:
-            self.logs.close(broker_epoch=self._broker_epoch, run_all=syncers.map, others=[self._metadata_log.log])
+            self.logs.close(
+                broker_epoch=self._membership.broker_epoch, run_all=syncers.map, others=[self._metadata_log.log]
+            )
 
     def kill(self) -> None:
         """End as if the process had died: what is written is there, nothing else is, and the next start recovers."""

@@ -8,13 +8,14 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from headrace.log.fs import FileSystem
-from headrace.server.broker import Broker, StartError
+from headrace.server.broker import Broker
 from headrace.server.clock import LoopClock, MovableClock
 from headrace.server.event_loop import new_event_loop
 from headrace.server.faults import Faults
 from headrace.server.later import Later
 from headrace.server.settings import Settings
 from headrace.server.shared_clock import SharedClock
+from headrace.server.start_error import StartError
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -26,10 +26,11 @@ from headrace.protocol.messages.metadata import MetadataRequest
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from headrace.protocol.records import NewRecord, build_batch, iter_batches, read_records
-from headrace.server.broker import Broker, StartError
+from headrace.server.broker import Broker
 from headrace.server.clock import Clock, MovableClock
 from headrace.server.later import Later
 from headrace.server.settings import SettingsError, load_settings
+from headrace.server.start_error import StartError
 
 NAMES = {
     "AlterClientQuotas": 1,

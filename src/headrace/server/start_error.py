@@ -1,0 +1,2 @@
+class StartError(Exception):
+    """Why a broker cannot start, or cannot go on, and what to do."""
