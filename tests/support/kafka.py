@@ -15,8 +15,8 @@ from typing import Final, Self
 from tests.support.kafka_tools import KafkaToolError, KafkaTools
 
 CLUSTER_ID: Final = "4L6g3nShT-eMCtK--X86sw"
-READY_SECONDS: Final = 60.0
-STOP_SECONDS: Final = 60.0
+READY_SECONDS: Final = 120.0  # so long the machine may be busy; what needs it is broken
+STOP_SECONDS: Final = 120.0
 START_ATTEMPTS: Final = 3
 _API_VERSIONS_REQUEST: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # key 18, version 0, no client id
 
