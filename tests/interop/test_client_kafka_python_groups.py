@@ -21,7 +21,7 @@ from kafka.structs import OffsetAndMetadata
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.clients_kafka_python import admin, assigned, create_topic, sending, take
-from tests.support.clients_kafka_python_groups import Place, crew
+from tests.support.clients_kafka_python_groups import PATIENT_MS, Place, crew
 from tests.support.waiting import wait_until
 
 PARTITIONS = 4
@@ -78,12 +78,16 @@ def test_members_share_the_partitions_and_take_over_where_others_stopped(
 
 
 def test_a_pattern_finds_topics_as_they_come(address: str, topic: str) -> None:
-    create_topic(address, f"{topic}-a", 2)
+    first, second = create_topic(address, f"{topic}-a", 2), f"{topic}-b"
+    fill(address, first, range(2))
     with crew(address, topic) as group:
-        group.join(pattern=f"^{topic}-.*", metadata_max_age_ms=300)
-        group.share(*everywhere(f"{topic}-a", 2))
-        create_topic(address, f"{topic}-b", 2)
-        group.share(*everywhere(f"{topic}-a", 2), *everywhere(f"{topic}-b", 2))
+        member = group.join(pattern=f"^{topic}-.*", metadata_max_age_ms=300, poll_ms=PATIENT_MS)
+        group.share(*everywhere(first, 2))
+        create_topic(address, second, 2)
+        fill(address, second, range(4, 6))
+        group.share(*everywhere(first, 2), *everywhere(second, 2))
+        wait_until(lambda: group.read == {0, 1, 4, 5}, "it reads from both")
+        group.leave(member, wake=lambda: fill(address, first, range(2)))
 
 
 def test_static_members_return_and_the_old_one_of_two_is_fenced(address: str, made: str) -> None:

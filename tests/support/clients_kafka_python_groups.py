@@ -6,7 +6,8 @@ what was read and not committed is read again, and a commit may have to wait.
 A leader that joins again for that reason may be lost for good (kafka-python 3.0.12): it takes the metadata for seen as
 soon as it hands out the partitions, before its SyncGroup is answered. If `poll` runs out of time just then, no later
 one looks for the answer: heartbeats stay switched off, and the client itself refuses every commit. So members see the
-metadata of their topics before they join.
+metadata of their topics before they join; and one whose topics change polls with a patience that does not run out,
+until records come.
 """
 
 import threading
@@ -25,6 +26,7 @@ from tests.support.waiting import wait_until
 Place = tuple[str, int]
 T = TypeVar("T")
 _POLL_MS: Final = 100
+PATIENT_MS: Final = int(SECONDS * 1000)  # of a poll that records end
 _COMMON: Final = {
     "auto_offset_reset": "earliest",
     "enable_auto_commit": False,
@@ -39,8 +41,9 @@ _COMMON: Final = {
 class Member(threading.Thread):
     """Polls, and does in between what others want of its consumer."""
 
-    def __init__(self, topics: tuple[str, ...], pattern: str | None, configs: dict[str, Any]) -> None:
+    def __init__(self, topics: tuple[str, ...], pattern: str | None, poll_ms: int, configs: dict[str, Any]) -> None:
         super().__init__(daemon=True)
+        self._poll_ms = poll_ms
         self._consumer = KafkaConsumer(**configs)
         self._consumer.subscribe(topics, pattern=pattern)
         self._consumer.topics()  # fetches the metadata, now of what it is subscribed to
@@ -63,7 +66,7 @@ class Member(threading.Thread):
 
     def _poll(self) -> None:
         try:
-            records = self._consumer.poll(timeout_ms=_POLL_MS)
+            records = self._consumer.poll(timeout_ms=self._poll_ms)
         except KafkaError as error:
             if not error.retriable:  # else the broker is away, and the next poll tries again
                 raise
@@ -90,8 +93,10 @@ class Member(threading.Thread):
     def committed(self, *wanted: Place) -> list[int | None]:
         return self.do(lambda consumer: [consumer.committed(TopicPartition(*place)) for place in wanted])
 
-    def leave(self) -> None:
+    def leave(self, wake: Callable[[], None] = lambda: None) -> None:
+        """`wake` ends a poll that has patience: it sends a record."""
         self._is_leaving = True
+        wake()
         self.join(SECONDS)
         assert not self.is_alive(), "it did not close"
 
@@ -111,15 +116,15 @@ class Crew:
         self._common = {"bootstrap_servers": address, "group_id": group, **_COMMON}
         self.members: list[Member] = []
 
-    def join(self, *topics: str, pattern: str | None = None, **configs: Any) -> Member:
+    def join(self, *topics: str, pattern: str | None = None, poll_ms: int = _POLL_MS, **configs: Any) -> Member:
         """Subscribes to topics, or to a pattern; what it gets comes later."""
-        member = Member(topics, pattern, {**self._common, **configs})
+        member = Member(topics, pattern, poll_ms, {**self._common, **configs})
         self.members.append(member)
         return member
 
-    def leave(self, member: Member) -> None:
+    def leave(self, member: Member, wake: Callable[[], None] = lambda: None) -> None:
         self.members.remove(member)
-        member.leave()
+        member.leave(wake)
 
     @property
     def read(self) -> set[int]:
