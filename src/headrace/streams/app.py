@@ -21,6 +21,7 @@ from headrace.streams.table import GlobalTable, Table
 if TYPE_CHECKING:
     from headrace.streams.compiler.app_test import AppTest
     from headrace.streams.compiler.running import Deployment, Running, Session
+    from headrace.streams.table_view import TableView
 
 # Rows of several partitions never come in the order of their time; a default of nothing would lose them silently.
 DEFAULT_GRACE: Final = "10s"
@@ -127,7 +128,7 @@ class App:
         """
         from headrace.streams.compiler import running
 
-        return running.start(self._deployment(), spark)
+        return running.start(self.deployment(), spark)
 
     def run(self, spark: "Session | None" = None) -> None:
         """Run it on Spark until it is stopped or fails."""
@@ -138,7 +139,16 @@ class App:
         """Run it over what its topics hold now, and come back. It goes on from there the next time, in either way."""
         from headrace.streams.compiler import running
 
-        running.catch_up(self._deployment(), spark)
+        running.catch_up(self.deployment(), spark)
+
+    def query(self, table: str) -> "TableView":
+        """A table of the app, by its operator's name or its topic: `with app.query("sales") as sales: sales.get("DE")`.
+
+        It may be asked while the app runs, here or elsewhere, and when it does not. Raises PlanError.
+        """
+        from headrace.streams.table_view import table_view
+
+        return table_view(self.plan, table, self.bootstrap)
 
     def test(self, spark: "Session | None" = None) -> "AppTest":
         """The app on topics of a test, without a cluster: `with app.test() as test: test.feed(...); test.run()`."""
@@ -146,7 +156,8 @@ class App:
 
         return AppTest(self.plan, spark, self.master)
 
-    def _deployment(self) -> "Deployment":
+    def deployment(self) -> "Deployment":
+        """How it is to be run, as data."""
         from headrace.streams.compiler.running import Deployment
 
         return Deployment(
@@ -222,9 +233,14 @@ class App:
 
 
 def default_state(name: str) -> str:
-    """Where the state of an app is unless it says so: the user's state directory, as the XDG rules have it."""
+    """Where the state of an app is unless it says so."""
+    return os.path.join(state_home(), name)
+
+
+def state_home() -> str:
+    """The directory of the states of all apps: the user's state directory, as the XDG rules have it."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(home, "headrace", "streams", name)
+    return os.path.join(home, "headrace", "streams")
 
 
 def _text_key(column: str, values: Schema) -> StringSerde:

@@ -18,6 +18,10 @@ class CannotRunError(PlanError):
     """A plan that is right, but holds an operator which has no compiler yet."""
 
 
+class QueryFailedError(RuntimeError):
+    """A query of a running app has failed: the sentence says what has gone wrong."""
+
+
 def unknown_column(name: str, known: Iterable[str], *, where: str) -> UnknownColumnError:
     names = tuple(known)
     close = nearest(name, names)

@@ -5,16 +5,17 @@ from dataclasses import replace
 from typing import Final
 
 from headrace.streams.compatibility import Verdict, compatible, verdict
-from headrace.streams.errors import CannotRunError, PlanError
+from headrace.streams.errors import PlanError
 from headrace.streams.plan import Plan
 from headrace.streams.plan_json import plan_from_json, plan_to_json
+from headrace.streams.state_directory import check_local
 
-_FILE: Final = "plan.json"
+FILE: Final = "plan.json"
 
 
 def saved_plan(directory: str) -> Plan | None:
     """The plan of the last run; None if there was none. Raises PlanError if it cannot be read."""
-    path = os.path.join(directory, _FILE)
+    path = os.path.join(directory, FILE)
     try:
         with open(path, encoding="utf-8") as file:
             return plan_from_json(file.read())
@@ -29,8 +30,7 @@ def agree_on_plan(plan: Plan, directory: str, *, default_partitions: int) -> Pla
 
     Raises PlanError, with what to do, if the state is that of a plan which this one cannot go on from.
     """
-    if "://" in directory:
-        raise CannotRunError(f"state is {directory!r}: for now it must be a directory of this machine")
+    check_local(directory)
     old = saved_plan(directory)
     if old is not None:
         differences = compatible(old, plan)
@@ -49,7 +49,7 @@ def agree_on_plan(plan: Plan, directory: str, *, default_partitions: int) -> Pla
 def _save(plan: Plan, directory: str) -> None:
     """Whole or not at all: a crash must not leave half a plan."""
     os.makedirs(directory, exist_ok=True)
-    path = os.path.join(directory, _FILE)
+    path = os.path.join(directory, FILE)
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(plan_to_json(plan))
         file.flush()

@@ -1,10 +1,10 @@
 """Starting an app on Spark, and what can be done with one that runs."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from os.path import join
+from os.path import exists, join
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias, cast
 
@@ -17,17 +17,24 @@ from headrace.client.errors import TopicExistsError
 from headrace.spark.datasource import register
 from headrace.spark.spark_session import session
 from headrace.streams.compiler.query import CompiledQuery, Schemas
+from headrace.streams.compiler.reporting import Reporter
 from headrace.streams.compiler.topics import ClusterTopics, Topics
 from headrace.streams.plan import Plan
+from headrace.streams.progress import AppProgress
 from headrace.streams.queries import Query, cut
+from headrace.streams.resetting import forget_internal_topics, refuse_unfinished
 from headrace.streams.rewrites import rewrite
 from headrace.streams.runnable import check_runnable
 from headrace.streams.saved_plan import agree_on_plan
 from headrace.streams.shapes import Kind
+from headrace.streams.starting import complete_starts, read_starts
+from headrace.streams.state_directory import RunLock
+from headrace.streams.table_view import TableView, table_view
 
 Session: TypeAlias = SparkSession  # for `App`, which must not know PySpark
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_EMPTY_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 _POLL_SECONDS: Final = 0.2
 _SETTINGS: Final = {
     # What cannot be computed is NULL. Otherwise one row with an amount of 'x' or a division by 0 would stop the app.
@@ -50,13 +57,23 @@ class Deployment:
 class Running:
     """An app that runs. Leaving its `with` block stops it."""
 
-    def __init__(self, queries: dict[str, StreamingQuery]) -> None:
-        self.queries: Final = queries
+    def __init__(self, deployment: Deployment) -> None:
+        """Takes the app's lock. Raises AlreadyRunningError, PlanError."""
+        refuse_unfinished(deployment.state)
+        self.queries: Final[dict[str, StreamingQuery]] = {}
+        self._deployment = deployment
+        self._lock = RunLock(deployment.state, app=deployment.plan.app)
+        self._reporter = Reporter(deployment.plan.app, deployment.bootstrap, deployment.master, deployment.state)
+        self._views: dict[str, TableView] = {}
 
     def stop(self) -> None:
         """Stop all queries; what they have not committed, the next run does again."""
         for query in self.queries.values():
             query.stop()
+        self._reporter.stop()
+        for view in self._views.values():
+            view.close()
+        self._lock.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all queries have ended, or for so many seconds; whether they have. One that fails stops the others.
@@ -72,6 +89,21 @@ class Running:
             self._raise_failure()
         self._raise_failure()
         return True
+
+    def progress(self) -> AppProgress:
+        """Rates, lag, watermark and size of the state of each query."""
+        return self._reporter.now()
+
+    def table(self, name: str) -> TableView:
+        """A table of the app, by its operator's name or its topic, to be asked for keys, ranges and windows."""
+        if name not in self._views:
+            self._views[name] = table_view(self._deployment.plan, name, self._deployment.bootstrap)
+        return self._views[name]
+
+    def _begin(self, compiled: CompiledQuery, trigger: Mapping[str, Any]) -> None:
+        name = compiled.query.name
+        self.queries[name] = started(compiled, self._deployment.state, trigger)
+        self._reporter.add(name, self.queries[name])
 
     def _raise_failure(self) -> None:
         failed: StreamingQueryException | None = next(
@@ -92,34 +124,57 @@ class Running:
 
 def start(deployment: Deployment, spark: SparkSession | None = None) -> Running:
     """Start all queries, which then run until they are stopped."""
-    queries: dict[str, StreamingQuery] = {}
+    every = {"processingTime": f"{deployment.trigger_ms} milliseconds"}
+    check_runnable(deployment.plan)
+    running = Running(deployment)
     try:
         for compiled in _prepared(deployment, spark):
-            every = {"processingTime": f"{deployment.trigger_ms} milliseconds"}
-            queries[compiled.query.name] = started(compiled, deployment.state, every)
+            running._begin(compiled, every)
+        running._reporter.start()
     except BaseException:
-        Running(queries).stop()
+        running.stop()
         raise
-    return Running(queries)
+    return running
 
 
-def catch_up(deployment: Deployment, spark: SparkSession | None = None) -> None:
-    """Run each query over what is there now, one after the other, as they read one another's topics."""
-    for compiled in _prepared(deployment, spark):
-        with Running({compiled.query.name: started(compiled, deployment.state, {"availableNow": True})}) as running:
-            running.wait()
+OnProgress = Callable[[AppProgress], object]
+
+
+def catch_up(
+    deployment: Deployment, spark: SparkSession | None = None, on_progress: OnProgress | None = None
+) -> AppProgress:
+    """Run each query over what is there now, one after the other, as they read one another's topics.
+
+    What was done is told at the end, and to `on_progress` while it is done, which may raise to end it.
+    """
+    check_runnable(deployment.plan)
+    with Running(deployment) as running:
+        running._reporter.start()
+        for compiled in _prepared(deployment, spark):
+            running._begin(compiled, {"availableNow": True})
+            while not running.wait(timeout=_POLL_SECONDS):
+                if on_progress is not None:
+                    on_progress(running.progress())
+        return running.progress()
 
 
 def _prepared(deployment: Deployment, spark: SparkSession | None) -> Iterator[CompiledQuery]:
-    check_runnable(deployment.plan)
     base = spark if spark is not None else session(deployment.plan.app, deployment.master)
     plan = agree_on_plan(deployment.plan, deployment.state, default_partitions=int(base.conf.get(_PARTITIONS) or 1))
     assert plan.partitions is not None, plan
     own = own_session(base, plan.partitions)
     queries = cut(rewrite(plan))
-    _make_internal_topics(deployment.bootstrap, queries, plan.partitions)
-    topics = ClusterTopics(deployment.bootstrap, plan.app, exactly_once=deployment.exactly_once)
+    with Admin(deployment.bootstrap) as admin:
+        forget_internal_topics(admin, deployment.state)
+        _make_internal_topics(admin, queries, plan.partitions)
+        starts = complete_starts(admin, _of_new(queries, deployment.state), read_starts(deployment.state))
+    topics = ClusterTopics(deployment.bootstrap, plan.app, exactly_once=deployment.exactly_once, starts=starts)
     yield from compiled_queries(plan, queries, own, topics)
+
+
+def _of_new(queries: tuple[Query, ...], state: str) -> tuple[Query, ...]:
+    """Those without a checkpoint, which would know better where to go on."""
+    return tuple(query for query in queries if not exists(join(state, query.name, "offsets")))
 
 
 def compiled_queries(
@@ -143,18 +198,17 @@ def own_session(spark: SparkSession, partitions: int) -> SparkSession:
 
 
 def started(compiled: CompiledQuery, state: str, trigger: Mapping[str, Any]) -> StreamingQuery:
+    # What goes by the clock always has a micro-batch more to run, and would never come to the end of what is there now.
+    ends = "availableNow" in trigger and compiled.query.by_clock
+    compiled.stream.sparkSession.conf.set(_EMPTY_BATCHES, str(not ends).lower())
     writer = compiled.stream.writeStream.outputMode(compiled.query.mode).foreachBatch(compiled.write)
     return writer.option("checkpointLocation", join(state, compiled.query.name)).trigger(**trigger).start()
 
 
-def _make_internal_topics(bootstrap: str, queries: tuple[Query, ...], partitions: int) -> None:
-    internal = [sink for query in queries for sink in query.sinks if sink.internal]
-    if not internal:
-        return
-    with Admin(bootstrap) as admin:
-        for sink in internal:
-            assert isinstance(sink.topic, str), sink
-            # Of a table only the last row of each key counts, so its topic need not grow for ever.
-            configs = {"cleanup.policy": "compact"} if sink.shape.kind is Kind.TABLE else {}
-            with suppress(TopicExistsError):
-                admin.create_topic(sink.topic, partitions, configs=configs)
+def _make_internal_topics(admin: Admin, queries: tuple[Query, ...], partitions: int) -> None:
+    for sink in (sink for query in queries for sink in query.sinks if sink.internal):
+        assert isinstance(sink.topic, str), sink
+        # Of a table only the last row of each key counts, so its topic need not grow for ever.
+        configs = {"cleanup.policy": "compact"} if sink.shape.kind is Kind.TABLE else {}
+        with suppress(TopicExistsError):
+            admin.create_topic(sink.topic, partitions, configs=configs)

@@ -1,5 +1,6 @@
 """Where rows come from and go to: topics of a cluster, by the source and the sink of `headrace.spark`."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,13 +26,18 @@ class Topics(Protocol):
 class ClusterTopics:
     """The sink commits the offsets of a query to the group `<app>.<query>`, in its transactions or after them."""
 
-    def __init__(self, bootstrap: str, app: str, *, exactly_once: bool) -> None:
+    def __init__(
+        self, bootstrap: str, app: str, *, exactly_once: bool, starts: Mapping[tuple[str, str], str] | None = None
+    ) -> None:
+        """`starts` are starting offsets by query and source, for those which do not begin where the source says."""
         self._bootstrap = bootstrap
         self._app = app
         self._exactly_once = exactly_once
+        self._starts = starts or {}
 
     def read_stream(self, spark: SparkSession, source: Source, query: str) -> DataFrame:
-        reader = spark.readStream.format(NAME).options(**self._options(source)).option("startingOffsets", source.start)
+        start = self._starts.get((query, source.name), source.start)
+        reader = spark.readStream.format(NAME).options(**self._options(source)).option("startingOffsets", start)
         if self._exactly_once:  # else the group would have two who commit to it, and lose the marker of what is written
             return reader.option("commitOffsets", "false").load()
         return reader.option("kafka.group.id", self._group(query)).load()

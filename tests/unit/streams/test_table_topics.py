@@ -1,0 +1,87 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from headrace.streams import App, Json, Long, PlanError, String, col, count, sum_, tumbling
+from headrace.streams.table_topics import from_text, row_of, table_topic, table_topics
+
+
+def the_app() -> App:
+    app = App("sales", "localhost:9092")
+    orders = app.stream("orders", value=Json("id long, country string, city string, amount double"))
+    users = app.table("users", key=Long("user"), value=Json("tier string, since timestamp, photo binary"))
+    users.filter(col.tier == "gold", name="gold").to("gold-users")
+    per_city = orders.group_by("country", "city").agg(n=count(), name="cities")
+    per_city.to("per-city")
+    orders.group_by("id").agg(total=sum_(col.amount), name="totals").to("totals", value=String("total"))
+    changes = orders.group_by("country").agg(n=count(), name="inner").to_stream()
+    changes.group_by("n").agg(m=count(), name="sizes").filter(col.m > 1, name="many").to("sizes-out")
+    orders.group_by("country").windowed(tumbling("1m")).agg(n=count(), name="minutes").to("per-minute")
+    orders.filter(col.amount > 1).to("big")
+    return app
+
+
+def test_tables_are_found_where_they_are_written_read_or_kept_between_queries() -> None:
+    found = {name: table.topic for name, table in table_topics(the_app().plan).items()}
+    assert found == {
+        "gold": "gold-users",
+        "cities": "per-city",
+        "totals": "totals",
+        "many": "sizes-out",
+        "minutes": "per-minute",
+        "inner": "sales.inner",
+        "source-2": "users",
+    }
+    assert table_topic(the_app().plan, "per-city").name == "cities"
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("sizes", r"is in no topic: write it to one with \.to\(topic\)"),
+        ("big", "'big' is a stream"),
+        ("source-1", "'source-1' is a stream"),
+        ("citys", "has no table 'citys'. Did you mean 'cities'?"),
+        ("zzz", r"The tables are: .*cities \(topic per-city\)"),
+    ],
+)
+def test_what_is_no_table_is_told_with_what_there_is(name: str, sentence: str) -> None:
+    with pytest.raises(PlanError, match=sentence):
+        table_topic(the_app().plan, name)
+
+
+def test_rows_of_a_table_in_the_types_of_python() -> None:
+    plan = the_app().plan
+    value = b'{"tier":"gold","since":"2026-01-01T00:00:00.000000Z","photo":"AAE="}'
+    row = row_of(table_topic(plan, "users"), (-7).to_bytes(8, "big", signed=True), value)
+    assert row == {"user": -7, "tier": "gold", "since": datetime(2026, 1, 1, tzinfo=UTC), "photo": b"\x00\x01"}
+    row = row_of(table_topic(plan, "cities"), b'{"country":"DE","city":"Ulm"}', b'{"country":"DE","city":"Ulm","n":3}')
+    assert row == {"country": "DE", "city": "Ulm", "n": 3}
+    row = row_of(table_topic(plan, "totals"), b"12", b"1.5")
+    assert row is not None
+    assert (row["id"], float(row["total"])) == (12, 1.5)
+
+
+def test_a_record_that_cannot_be_decoded_is_no_row() -> None:
+    table = table_topic(the_app().plan, "cities")
+    assert row_of(table, b"{}", b"poison") is None
+    assert row_of(table, b"poison", b"{}") is None
+    assert row_of(table, b"{}", b"[1]") is None
+
+
+def test_windows_are_a_part_of_the_key_that_is_asked_for_in_its_own_way() -> None:
+    minutes = table_topic(the_app().plan, "minutes")
+    assert (minutes.group, minutes.is_windowed) == (("country",), True)
+    assert not table_topic(the_app().plan, "cities").is_windowed
+
+
+def test_values_from_a_command_line() -> None:
+    assert from_text("7", "bigint") == 7
+    assert from_text("7", "string") == "7"
+    assert from_text("7", None) == "7"
+    assert from_text("1.5", "double") == 1.5
+    assert from_text("true", "boolean") is True
+    assert from_text("2026-01-01", "timestamp") == datetime(2026, 1, 1, tzinfo=UTC)
+    for text, kind in (("x", "int"), ("x", "double"), ("x", "boolean"), ("x", "timestamp")):
+        with pytest.raises(ValueError, match="x"):
+            from_text(text, kind)
