@@ -62,7 +62,7 @@ class Wire:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.partition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._socket = socket.create_connection((host, int(port)), timeout=120)
 
     def ask(self, api: str, version: int, request: Any) -> Any:
         found = API_BY_NAME[api]

@@ -61,7 +61,7 @@ def test_what_the_broker_refuses(bootstrap: str) -> None:
     with headrace.Producer(bootstrap, linger_ms=1_000) as producer:
         small = [producer.send(name, bytes(100)) for _ in range(100)]
         large = producer.send(name, random.Random(1).randbytes(5_000))
-        producer.flush(30)
+        producer.flush(120)
         assert isinstance(large.exception(0), RecordTooLargeError)
         assert sorted(each.result(0).offset for each in small) == list(range(100))
 
@@ -95,7 +95,7 @@ def test_offsets_in_transactions_and_fencing(bootstrap: str, topic: str) -> None
             first.send_offsets({place: 7}, group)
         assert admin.list_group_offsets(group)[place].offset == 7
         first.begin_transaction()
-        first.send(topic, b"b", partition=0).result(30)
+        first.send(topic, b"b", partition=0).result(120)
         first.send_offsets({place: 8}, group)
         with second.transaction():
             second.send(topic, b"c", partition=0)

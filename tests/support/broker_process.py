@@ -93,7 +93,7 @@ class BrokerProcess:
         """As a power cut does to the process: at any instruction, without a last word."""
         self._end(signal.SIGKILL)
 
-    def stop(self, *, timeout: float = 60) -> int:
+    def stop(self, *, timeout: float = 120) -> int:
         """As an operator does; its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)

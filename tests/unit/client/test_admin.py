@@ -43,7 +43,7 @@ def write(bootstrap: str, topic: str, partition: int, *timestamps: int) -> None:
     """A record for each time, as a batch of its own."""
     with headrace.Producer(bootstrap) as producer:
         for timestamp in timestamps:
-            producer.send(topic, b"value", partition=partition, timestamp=timestamp).result(30)
+            producer.send(topic, b"value", partition=partition, timestamp=timestamp).result(120)
 
 
 # Topics

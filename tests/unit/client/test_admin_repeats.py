@@ -52,7 +52,7 @@ def test_offsets_in_an_open_transaction_are_waited_for(broker: headrace.Broker, 
         with producer.transaction():
             producer.send_offsets({place: 7}, "waiting")
             with pytest.raises(KafkaError, match=r"attempts in .*UNSTABLE_OFFSET_COMMIT"):
-                admin.list_group_offsets("waiting", [place], require_stable=True, timeout=0.5)
+                admin.list_group_offsets("waiting", [place], require_stable=True, timeout=2.0)
         assert admin.list_group_offsets("waiting", [place], require_stable=True)[place].offset == 7
 
 
@@ -89,7 +89,7 @@ def test_the_last_error_is_told_when_the_time_ends_within_an_attempt(broker: hea
     silent = broker.faults.delay("CreateTopics", seconds=3600)
     try:
         with pytest.raises(KafkaError, match=r"Tried: 2 attempts in \d+\.\d s") as caught:
-            admin.create_topic("late", timeout=1.0)
+            admin.create_topic("late", timeout=2.0)
     finally:
         broker.faults.clear()
     assert (caught.value.code, silent.hits) == (ErrorCode.NOT_CONTROLLER, 1)

@@ -80,7 +80,7 @@ def test_a_topic_is_found_once_it_exists(bootstrap: str) -> None:
             cluster.metadata.controller_id, CreateTopicsRequest([CreatableTopic(name, 3, 1)], timeout_ms=10_000)
         )
         assert created.topics[0].error_code == 0
-        topic = await cluster.topic(name, timeout=30)
+        topic = await cluster.topic(name, timeout=120)
         assert list(topic.partitions) == [0, 1, 2]
         assert cluster.metadata.topic_by_id(created.topics[0].topic_id) is topic
         leader = cluster.metadata.leader(name, 2)
@@ -99,7 +99,7 @@ def test_a_topic_is_created_by_asking_only_if_that_is_allowed(bootstrap: str) ->
             await careful.topic(name)
         await careful.close()
         careless = Cluster(load_settings(ADMIN_CONFIGS, bootstrap), allow_auto_create=True)
-        assert len((await careless.topic(name, timeout=30)).partitions) == 1
+        assert len((await careless.topic(name, timeout=120)).partitions) == 1
         await careless.close()
 
     run(story)
@@ -330,7 +330,7 @@ def test_a_topic_that_is_being_created_is_waited_for() -> None:
 
         async with ScriptedPeer(answer) as peer:
             cluster = cluster_at(peer.address, retry_backoff_ms=1, retry_backoff_max_ms=2)
-            assert (await cluster.topic("orders", timeout=30)).name == "orders"
+            assert (await cluster.topic("orders", timeout=120)).name == "orders"
             assert codes == []
             await cluster.close()
 
@@ -484,7 +484,7 @@ def coordinator_story(*, ranges: dict[int, tuple[int, int]], expected_version: i
             with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
                 await cluster.coordinator(CoordinatorKind.GROUP, "g")
             codes.insert(0, 15)
-            node = await cluster.coordinator(CoordinatorKind.GROUP, "g", timeout=30)
+            node = await cluster.coordinator(CoordinatorKind.GROUP, "g", timeout=120)
             assert (node.id, node.address) == (4, peer.address)
             response = await cluster.send_to_coordinator(CoordinatorKind.GROUP, "g", HeartbeatRequest("g", 1, "m"))
             assert isinstance(response, HeartbeatResponse)

@@ -48,7 +48,7 @@ NAMES = {
 async def settled(later: Later[Any]) -> Any:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     later.then(future.set_result)
-    return await asyncio.wait_for(future, 10)
+    return await asyncio.wait_for(future, 120)
 
 
 class Running:
@@ -67,7 +67,7 @@ class Running:
     async def start(self) -> "Running":
         await self.start_unreached()
         listener = self.broker.listeners[0]
-        self.client = socket.create_connection((listener.host, listener.port), timeout=10)
+        self.client = socket.create_connection((listener.host, listener.port), timeout=120)
         self.client.setblocking(False)
         return self
 
@@ -318,7 +318,7 @@ def test_limits_on_connections_follow_configs_that_are_set_while_the_broker_runs
         content = write_request_header(RequestHeader(18, 0, 1, "test"))
         writer.write(struct.pack(">i", len(content)) + content)
         try:
-            return bool(await asyncio.wait_for(reader.read(4), 10))
+            return bool(await asyncio.wait_for(reader.read(4), 120))
         except ConnectionResetError:  # it was closed with the request in it
             return False
         finally:

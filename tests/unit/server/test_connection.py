@@ -46,7 +46,7 @@ class Pair:
     async def receive(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
-            piece = await asyncio.wait_for(self.loop.sock_recv(self.client, size - len(data)), 10)
+            piece = await asyncio.wait_for(self.loop.sock_recv(self.client, size - len(data)), 120)
             if not piece:
                 break
             data += piece
@@ -57,7 +57,7 @@ class Pair:
             while not condition():
                 await asyncio.sleep(0)
 
-        await asyncio.wait_for(poll(), 10)
+        await asyncio.wait_for(poll(), 120)
 
     def end(self) -> None:
         self.connection.close("the test is over")

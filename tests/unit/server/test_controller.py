@@ -78,7 +78,7 @@ def setting(name: str, value: str) -> Callable[[Image], Decision[str]]:
 async def answer(later: Later[Any]) -> Any:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     later.then(future.set_result)
-    return await asyncio.wait_for(future, 10)
+    return await asyncio.wait_for(future, 120)
 
 
 def test_a_new_cluster_gets_its_features_before_it_answers(tmp_path: Path) -> None:

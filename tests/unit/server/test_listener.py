@@ -28,7 +28,7 @@ def echo(_: Connection, buffer: bytearray, __: memoryview, start: int, end: int)
 
 
 def connect(address: Endpoint) -> socket.socket:
-    return socket.create_connection((address.host, address.port), timeout=10)
+    return socket.create_connection((address.host, address.port), timeout=120)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -36,14 +36,14 @@ async def until(condition: Callable[[], bool]) -> None:
         while not condition():
             await asyncio.sleep(0)
 
-    await asyncio.wait_for(poll(), 10)
+    await asyncio.wait_for(poll(), 120)
 
 
 async def ask(sock: socket.socket, data: bytes, size: int) -> bytes:
     loop = asyncio.get_running_loop()
     sock.setblocking(False)
     await loop.sock_sendall(sock, data)
-    return await asyncio.wait_for(loop.sock_recv(sock, size), 10)
+    return await asyncio.wait_for(loop.sock_recv(sock, size), 120)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", ""])

@@ -139,7 +139,7 @@ def test_moving_waits_for_what_calls_give_to_the_worker_and_for_what_that_leads_
             self._then = then
 
         def run(self) -> None:
-            go.wait(10)
+            go.wait(120)
 
         def done(self) -> None:
             done.append(self._name)

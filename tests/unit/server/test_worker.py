@@ -36,7 +36,7 @@ async def until(condition: Callable[[], bool]) -> None:
         while not condition():
             await asyncio.sleep(0)
 
-    await asyncio.wait_for(poll(), 10)
+    await asyncio.wait_for(poll(), 120)
 
 
 def fail() -> None:
@@ -94,7 +94,7 @@ def test_closing_runs_what_is_queued_and_tells_before_it_returns() -> None:
         worker = Worker(asyncio.get_running_loop())
         story: list[str] = []
         gate = threading.Event()
-        worker.submit(Task(story, "a", lambda: gate.wait(10)))
+        worker.submit(Task(story, "a", lambda: gate.wait(120)))
         for name in "bc":
             worker.submit(Task(story, name))
         gate.set()
@@ -113,7 +113,7 @@ def test_others_get_their_turn_while_a_long_chore_pauses() -> None:
         submitted = threading.Event()
 
         def long_work() -> None:
-            submitted.wait(10)
+            submitted.wait(120)
             worker.pause(0.0)
             story.append("long goes on")
 
@@ -139,7 +139,7 @@ def test_closing_ends_a_long_chore_at_its_next_pause_and_nobody_is_told_of_it() 
                 worker.pause(3600)
 
         worker.submit(Task(story, "endless", endless))
-        assert has_begun.wait(10)
+        assert has_begun.wait(120)
         worker.submit(Task(story, "sync"))
         worker.close()
         assert [line for line in story if "endless" in line] == []
@@ -157,10 +157,10 @@ def test_background_work_sees_when_there_is_no_room() -> None:
 
         def first() -> None:
             has_begun.set()
-            gate.wait(10)
+            gate.wait(120)
 
         worker.submit(Task(story, "first", first))
-        assert has_begun.wait(10)
+        assert has_begun.wait(120)
         for number in range(ROOM):
             assert worker.has_room
             worker.submit(Task(story, str(number)))
@@ -203,7 +203,7 @@ def test_it_is_not_idle_while_one_of_several_runs() -> None:
         story: list[str] = []
         may_end = threading.Event()
         worker.submit(Task(story, "first"))
-        worker.submit(Task(story, "second", lambda: may_end.wait(10)))
+        worker.submit(Task(story, "second", lambda: may_end.wait(120)))
         worker.idle().then(lambda _: story.append("idle"))
         await until(lambda: "first done" in story)
         assert "idle" not in story
@@ -223,11 +223,11 @@ def test_abandoning_drops_what_is_queued_and_nobody_hears_of_what_runs() -> None
 
         def wait() -> None:
             is_running.set()
-            may_end.wait(10)
+            may_end.wait(120)
 
         worker.submit(Task(story, "running", wait))
         worker.submit(Task(story, "queued"))
-        is_running.wait(10)
+        is_running.wait(120)
         end = threading.Timer(0.01, may_end.set)
         end.start()
         worker.abandon()
