@@ -18,6 +18,8 @@ from tests.support.kafka import ApacheKafka
 from tests.support.kafka_tools import KafkaTools
 
 EVENTUALLY_SECONDS: Final = 120.0  # so long the machine may be busy; what needs it is broken
+# Members hear of a rebalance with their next heartbeat, which would be five seconds away.
+_OFTEN: Final = {"group.consumer.min.heartbeat.interval.ms": "100", "group.consumer.heartbeat.interval.ms": "100"}
 _numbers = itertools.count()
 
 
@@ -46,15 +48,16 @@ def eventually(condition: Callable[[], bool]) -> None:
 @pytest.fixture(scope="session")
 def headrace_bootstrap() -> Iterator[str]:
     """A Headrace broker, in this process."""
-    with headrace.Broker(num_partitions=1) as broker:
+    with headrace.Broker(
+        num_partitions=1, **{name.replace(".", "_"): value for name, value in _OFTEN.items()}
+    ) as broker:
         yield broker.address
 
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An Apache Kafka broker. For tests that are marked `kafka`."""
-    often = {"group.consumer.min.heartbeat.interval.ms": "100", "group.consumer.heartbeat.interval.ms": "100"}
-    with ApacheKafka(tmp_path_factory.mktemp("kafka"), kafka_tools, settings=often) as kafka:
+    with ApacheKafka(tmp_path_factory.mktemp("kafka"), kafka_tools, settings=_OFTEN) as kafka:
         yield kafka.address
 
 
