@@ -17,6 +17,7 @@ NOUNS: Final = (
     "demo",
     "group",
     "log",
+    "pipeline",
     "produce",
     "start",
     "topic",

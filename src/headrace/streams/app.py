@@ -3,7 +3,8 @@
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from headrace.streams.columns import Column
 from headrace.streams.durations import Duration, duration_ms
@@ -12,8 +13,9 @@ from headrace.streams.expressions import ColumnRef, Expression
 from headrace.streams.handle import Handle
 from headrace.streams.naming import Names, checked_name, checked_topic
 from headrace.streams.plan import PROCESSING_TIME, RECORD_TIME, Plan, Sink, Source
-from headrace.streams.schema import Schema, type_of
-from headrace.streams.serdes import Serde, StringSerde, reading, writing
+from headrace.streams.ranges import Bound, target_of
+from headrace.streams.schema import Field, Schema, type_of
+from headrace.streams.serdes import JsonSerde, Serde, StringSerde, reading, writing
 from headrace.streams.shapes import Kind, check_expression, check_names, source_shape
 from headrace.streams.stream import Stream
 from headrace.streams.table import GlobalTable, Table
@@ -21,6 +23,7 @@ from headrace.streams.table import GlobalTable, Table
 if TYPE_CHECKING:
     from headrace.streams.compiler.app_test import AppTest
     from headrace.streams.compiler.running import Deployment, Running, Session
+    from headrace.streams.feeding import Record
     from headrace.streams.table_view import TableView
 
 # Rows of several partitions never come in the order of their time; a default of nothing would lose them silently.
@@ -107,6 +110,27 @@ class App:
             self, self._source(Kind.GLOBAL_TABLE, topic, key, value, record_time, None, "earliest", name)
         )
 
+    def from_df(
+        self,
+        df: Any,
+        *,
+        key: str | None = None,
+        time: str | Column = processing_time,
+        grace: Duration | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """The rows of a streaming DataFrame, from whatever source of Spark's, as a stream; `time` is a column of it.
+
+        Run the app on the session of the DataFrame: `app.start(df.sparkSession)`. In `app.test()` the rows are fed, to
+        the topic "df:<name>". Exactly once holds if the DataFrame's source can be read again.
+        """
+        if not df.isStreaming:
+            raise PlanError("from_df takes a streaming DataFrame, of spark.readStream; this one is a batch")
+        columns = tuple(Field(field.name, field.dataType.simpleString()) for field in df.schema.fields)
+        source = self._source(Kind.STREAM, "df", key, JsonSerde(columns), time, grace, "earliest", name)
+        # A name that no topic can have: nobody looks for it in the cluster, and a test can feed it.
+        return Stream(self, replace(source, topics=(f"df:{source.name}",), frame=df))
+
     @property
     def plan(self) -> Plan:
         """What has been written so far: everything that ends in a topic."""
@@ -149,6 +173,19 @@ class App:
         from headrace.streams.table_view import table_view
 
         return table_view(self.plan, table, self.bootstrap)
+
+    def replay(
+        self, start: Bound = None, end: Bound = None, spark: "Session | None" = None
+    ) -> "dict[str, list[Record]]":
+        """What it would write for a part of its topics, by topic: run as a batch, which changes nothing.
+
+        `start` and `end`, which is not included, are a datetime, an offset of all partitions, or offsets by topic and
+        partition; else the beginning and the end. Of each row of a table only the last change is seen, and every window
+        is closed by the end. Raises PySparkException, KafkaError.
+        """
+        from headrace.streams.compiler.replaying import replayed
+
+        return replayed(self.plan, self.bootstrap, target_of(start), target_of(end), master=self.master, spark=spark)
 
     def test(self, spark: "Session | None" = None) -> "AppTest":
         """The app on topics of a test, without a cluster: `with app.test() as test: test.feed(...); test.run()`."""

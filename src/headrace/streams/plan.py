@@ -50,7 +50,7 @@ class Source(Node):
     """Topics, or all topics whose names match `pattern`. `key` None: rows keep their record's key as it came.
 
     `time` is an expression, or one of RECORD_TIME and PROCESSING_TIME. `internal` is a topic of the app's own, between
-    two of its queries.
+    two of its queries. `frame` is a DataFrame that takes the place of a topic, which then has a name of no topic.
     """
 
     kind: ClassVar[str] = "source"
@@ -62,6 +62,7 @@ class Source(Node):
     time: Expression | str = RECORD_TIME
     start: Literal["earliest", "latest"] = "earliest"
     internal: bool = False
+    frame: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

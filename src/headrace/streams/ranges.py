@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from headrace.client.admin import AsyncAdmin
 from headrace.client.topic_partition import TopicPartition
 from headrace.streams.errors import PlanError
+
+if TYPE_CHECKING:
+    from headrace.client.admin import AsyncAdmin
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -30,8 +34,25 @@ class Place:
     note: str = ""
 
 
+Bound = datetime | int | Mapping[tuple[str, int], int] | None
+
+
+def target_of(bound: Bound) -> Target:
+    """What a program says. Raises PlanError for a time without a zone."""
+    match bound:
+        case None:
+            return Target()
+        case datetime():
+            if bound.tzinfo is None:
+                raise PlanError(f"{bound!r} has no time zone: give a datetime with one")
+            return Target(time_ms=int(bound.timestamp() * 1000))
+        case int():
+            return Target(offset=bound)
+    return Target(offsets={TopicPartition(*place): offset for place, offset in bound.items()})
+
+
 async def places(
-    admin: AsyncAdmin, target: Target, partitions: Iterable[TopicPartition], *, at_end: bool = False
+    admin: "AsyncAdmin", target: Target, partitions: Iterable[TopicPartition], *, at_end: bool = False
 ) -> dict[TopicPartition, Place]:
     """`at_end`: a target that says nothing means the end. Raises KafkaError, and PlanError for other partitions."""
     every = sorted(set(partitions))

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.streams.aggregates import Aggregation
-from headrace.streams.compiler.columns import to_column
+from headrace.streams.compiler.columns import column, to_column
 from headrace.streams.compiler.rows import DELETED, TIME, user_columns
 from headrace.streams.plan import Aggregate, Deduplicate
 from headrace.streams.windows import Hopping, Session, Tumbling, Window
@@ -40,8 +40,27 @@ def aggregated(df: DataFrame, node: Aggregate, *, followed: bool) -> DataFrame:
 
 def deduplicated(df: DataFrame, node: Deduplicate) -> DataFrame:
     """Spark forgets a row when the watermark has passed it by the watermark's own delay, which thus is `within`."""
+    if not df.isStreaming:
+        return _first_within(df, node)
     rows = with_watermark(df, max(node.within_ms, node.shape.grace_ms))
     return rows.dropDuplicatesWithinWatermark(list(node.columns))
+
+
+def _first_within(df: DataFrame, node: Deduplicate) -> DataFrame:
+    """The same for a batch, which Spark has no operator for: by time, each row that is not within of one that stays."""
+    times = [name for name in (TIME, "_partition", "_offset") if name in df.columns]
+    row = F.struct(F.struct(*times).alias("order"), F.struct(*map(column, df.columns)).alias("whole"))
+    groups = df.groupBy(*map(column, node.columns)).agg(F.collect_list(row).alias("rows"))
+    before = lambda one, other: F.when(one["order"] < other["order"], -1).otherwise(1)  # noqa: E731
+    ordered = groups.select(F.array_sort("rows", before).alias("rows"))
+    none = F.slice("rows", 1, 0)
+
+    def add(kept: Column, each: Column) -> Column:
+        last = F.try_element_at(kept, F.lit(-1))["order"][TIME]
+        passed = F.unix_millis(each["order"][TIME]) - F.unix_millis(last) > node.within_ms
+        return F.when(last.isNull() | passed, F.concat(kept, F.array(each))).otherwise(kept)
+
+    return ordered.select(F.explode(F.aggregate("rows", none, add)).alias("row")).select("row.whole.*")
 
 
 def with_watermark(df: DataFrame, grace_ms: int) -> DataFrame:

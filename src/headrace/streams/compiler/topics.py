@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace.spark.datasource import NAME
 from headrace.spark.driver_sink import write_batch
+from headrace.streams.compiler.data_frames import frame_records
 from headrace.streams.plan import Source
 
 
@@ -36,6 +37,8 @@ class ClusterTopics:
         self._starts = starts or {}
 
     def read_stream(self, spark: SparkSession, source: Source, query: str) -> DataFrame:
+        if source.frame is not None:
+            return frame_records(source, spark)
         start = self._starts.get((query, source.name), source.start)
         reader = spark.readStream.format(NAME).options(**self._options(source)).option("startingOffsets", start)
         if self._exactly_once:  # else the group would have two who commit to it, and lose the marker of what is written
