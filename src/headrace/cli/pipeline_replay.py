@@ -114,8 +114,8 @@ def replay_dead(
         if not resend:
             dead.check_replayable(app.plan)
         if dry_run:
-            waiting = sum(each.end - each.start for each in dead.waiting_letters(app.plan, where).values())
-            done = dead.Replayed(waiting, 0, 0)
+            waiting = dead.letters(app.plan, where, dead.waiting_letters(app.plan, where))
+            done = dead.Replayed(sum(1 for _ in waiting), 0, 0)
         elif resend:
             done = dead.resend(app.plan, where)
         else:

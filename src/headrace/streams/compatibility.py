@@ -111,7 +111,7 @@ def _node_differences(old: Node, new: Node) -> list[Difference]:
     found = []
     for field in fields(new):
         before, after = getattr(old, field.name), getattr(new, field.name)
-        if field.name not in free and before != after:
+        if field.compare and field.name not in free and before != after:
             what = f"{field.name.replace('_', ' ')} was {_text(before)} and is {_text(after)}"
             found.append(Difference(new.name, Verdict.REBUILD, what, _REBUILD))
     return found or (_changed_types(old, new) if new.stateful else [])

@@ -167,7 +167,7 @@ async def _starts(
 async def _stable(admin: AsyncAdmin, reset: Reset) -> dict[str, Committed]:
     """What the groups have committed, when nothing can change it any more: a driver that was killed, or that runs where
     nobody knows, may have a transaction open."""
-    ids = {transaction.id for transaction in await admin.list_transactions()} & reset.groups.keys()
+    ids = {transaction.id for transaction in await admin.list_transactions(states=["Ongoing"])} & reset.groups.keys()
     if ids:
         await admin.fence_producers(ids)
     return {group: await admin.list_group_offsets(group, require_stable=True) for group in reset.groups}

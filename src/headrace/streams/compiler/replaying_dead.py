@@ -6,6 +6,7 @@ Only queries without state can be run on dead letters alone: the state is that o
 letters is no count. For others the letters are sent to their topics again, where the app finds them (`resend`).
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +25,17 @@ from headrace.client.topic_partition import TopicPartition
 from headrace.spark.datasource import NAME
 from headrace.spark.sink_rows import by_topic
 from headrace.streams.compiler.replaying import Range, ReplayTopics, as_option, run_batch
-from headrace.streams.dead_letters import APP, OFFSET, OPERATOR, PARTITION, PREFIX, TOPIC, letter_of, position_group
+from headrace.streams.dead_letters import (
+    APP,
+    OFFSET,
+    OPERATOR,
+    PARTITION,
+    PREFIX,
+    TOPIC,
+    Letter,
+    letter_of,
+    position_group,
+)
 from headrace.streams.errors import PlanError
 from headrace.streams.plan import Plan, Source, ancestors
 from headrace.streams.queries import cut
@@ -86,11 +97,11 @@ def replay_dead(plan: Plan, bootstrap: str, *, master: str, spark: SparkSession 
     check_replayable(plan)
     check_runnable(plan)
     waiting = waiting_letters(plan, bootstrap)
-    count = sum(each.end - each.start for each in waiting.values())
-    if not count:
+    operators = Counter(letter.operator for letter in letters(plan, bootstrap, waiting))
+    if not operators:
         return Replayed(0, 0, 0)
     made: list[Any] = []
-    for operator in _operators(plan, bootstrap, waiting):
+    for operator in sorted(operators):
         part = behind(plan, operator)
         topics = DeadTopics(bootstrap, part, waiting, operator)
         run_batch(part, cut(part), topics, master=master, spark=spark)
@@ -103,31 +114,28 @@ def replay_dead(plan: Plan, bootstrap: str, *, master: str, spark: SparkSession 
         writer.finish()
         _commit(producer, plan.app, waiting)
     dead = written.column("topic").to_pylist().count(plan.dead_letters)
-    return Replayed(count, written.num_rows, dead)
+    return Replayed(operators.total(), written.num_rows, dead)
 
 
 def resend(plan: Plan, bootstrap: str) -> Replayed:
     """Send them to their topics again, partition by partition, as they were. Raises PlanError, KafkaError."""
     waiting = waiting_letters(plan, bootstrap)
-    count = sum(each.end - each.start for each in waiting.values())
-    if not count:
+    if not any(each.start < each.end for each in waiting.values()):
         return Replayed(0, 0, 0)
     sent = 0
     with Producer(bootstrap, transactional_id=position_group(plan.app)) as producer, producer.transaction():
-        for row in _rows(plan, bootstrap, waiting):
-            letter = letter_of(plan.app, row)
-            if letter is not None:
-                producer.send(
-                    letter.topic,
-                    letter.value,
-                    letter.key,
-                    headers=list(letter.headers),
-                    partition=letter.partition,
-                    timestamp=letter.timestamp_ms,
-                )
-                sent += 1
+        for letter in letters(plan, bootstrap, waiting):
+            producer.send(
+                letter.topic,
+                letter.value,
+                letter.key,
+                headers=list(letter.headers),
+                partition=letter.partition,
+                timestamp=letter.timestamp_ms,
+            )
+            sent += 1
         _commit(producer, plan.app, waiting)
-    return Replayed(count, sent, 0)
+    return Replayed(sent, sent, 0)
 
 
 def behind(plan: Plan, operator: str) -> Plan:
@@ -137,21 +145,21 @@ def behind(plan: Plan, operator: str) -> Plan:
     return replace(whole, sinks=sinks or whole.sinks)
 
 
-def _operators(plan: Plan, bootstrap: str, waiting: Mapping[TopicPartition, Range]) -> list[str]:
-    """In which letters of the app have died."""
-    letters = (letter_of(plan.app, row) for row in _rows(plan, bootstrap, waiting))
-    return sorted({letter.operator for letter in letters if letter is not None})
-
-
-def _rows(plan: Plan, bootstrap: str, waiting: Mapping[TopicPartition, Range]) -> Iterator[dict[str, Any]]:
+def letters(plan: Plan, bootstrap: str, waiting: Mapping[TopicPartition, Range]) -> Iterator[Letter]:
+    """Those of this app."""
     starts = {place.partition: each.start for place, each in waiting.items()}
     ends = {place.partition: each.end for place, each in waiting.items()}
+    if not waiting:
+        return
     for batch in scan(_dead_letters(plan), bootstrap, start=starts, end=ends, isolation="read_committed"):
-        yield from batch.to_pylist()
+        for row in batch.to_pylist():
+            letter = letter_of(plan.app, row)
+            if letter is not None:
+                yield letter
 
 
 def waiting_letters(plan: Plan, bootstrap: str) -> dict[TopicPartition, Range]:
-    """The offsets of dead letters that were not replayed yet; those of other apps count, too, until they are seen."""
+    """The offsets of dead letters that were not replayed yet, of this app and of others."""
     topic, found = _dead_letters(plan), {}
     with Admin(bootstrap) as admin:
         partitions: list[TopicPartition] = []
