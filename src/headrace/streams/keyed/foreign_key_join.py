@@ -10,8 +10,9 @@ Theory. Three steps, each with other keys, run one after the other within every 
    and have got one at the second. What it has got counts.
 
 All three have seen the whole micro-batch when it ends, and only the last change of a key within it goes through them.
-So no answer can be overtaken by a later question, which Kafka Streams has to tell by a hash of the left row. A left row
-that names nothing (all NULL) subscribes to a key that no right row can have.
+So no answer can be overtaken by a later question, which Kafka Streams has to tell by a hash of the left row.
+
+No key here is NULL: a left row that names nothing names a key that no right row can have.
 """
 
 from dataclasses import dataclass
@@ -30,8 +31,10 @@ from headrace.streams.keyed.order import (
     changes_in_order,
     column,
     groups_of,
+    known,
     last_changes,
     numbers,
+    stacked,
     taken,
     times_of,
 )
@@ -42,7 +45,7 @@ LEFT: Final = 0
 RIGHT: Final = 1
 LEFT_KEY: Final = "_left_key"  # binary: the key of the left row
 RIGHT_KEY: Final = "_right_key"  # binary: the key of the right row, which a left row names
-_THE_RIGHT_ROW: Final = b""  # as SUB; that of a left row is its key, which is never empty
+_THE_RIGHT_ROW: Final = b"\xff"  # as SUB; that of a left row is its key, which is text, and no text is this
 _HIDDEN: Final = (pa.field(TIME, pa.timestamp("us", tz="UTC")), pa.field(DELETED, pa.bool_()))
 
 
@@ -71,7 +74,7 @@ class Subscriptions:
         is_there = ~numbers(last, DELETED)
         stays = is_there & _equal(named_before, column(last, RIGHT_KEY))
         leaves = (positions != NONE) & ~stays
-        state.delete([key for key, each in zip(groups.keys, is_there.tolist(), strict=True) if not each])
+        state.delete(known(key for key, each in zip(groups.keys, is_there.tolist(), strict=True) if not each))
         state.put(last.filter(pa.array(is_there & ~stays)))
         return pa.concat_tables(
             [
@@ -146,14 +149,14 @@ class Subscribers:
 
     def _rights(self, batch: pa.Table, groups: Groups, state: StateTable) -> _RightRows:
         last = last_changes(changes_in_order(batch, groups.codes, numbers(batch, SIDE) == RIGHT), groups)
-        position = np.array([state.members(key).get(_THE_RIGHT_ROW, NONE) for key in groups.keys], np.int64)
+        position = np.array([state.members(key).get(_THE_RIGHT_ROW, NONE) for key in known(groups.keys)], np.int64)
         is_deletion = (last != NONE) & numbers(batch, DELETED)[last]
         change = np.where(is_deletion & (position == NONE), NONE, last)
         return _RightRows(position, change, np.where(change != NONE, ~is_deletion, position != NONE))
 
     def _results(self, batch: pa.Table, groups: Groups, rights: _RightRows, state: StateTable) -> _Results:
         """Those of the left rows in the batch, and of all others that name a right row which has changed."""
-        members = [state.members(key) for key in groups.keys]
+        members = [state.members(key) for key in known(groups.keys)]
         changed = np.flatnonzero(numbers(batch, SIDE) == LEFT)
         codes = groups.codes[changed].tolist()
         left_keys = batch[SUB].take(pa.array(changed)).to_pylist()
@@ -226,7 +229,7 @@ def _rows(batch: pa.Table, state: StateTable, change: Ints, position: Ints) -> p
     """Each row as it is after its change, if that is not NONE, else as it is in the state; NULLs if it is nowhere."""
     is_new = change != NONE
     kept = state.rows(np.where(is_new, NONE, position))
-    both = pa.concat_tables([batch.select(kept.schema.names), kept])
+    both = stacked(batch.select(kept.schema.names), kept)
     return both.take(pa.array(np.where(is_new, change, len(batch) + np.arange(len(change)))))
 
 

@@ -22,8 +22,10 @@ from headrace.streams.keyed.order import (
     before_or_at,
     changes_in_order,
     groups_of,
+    known,
     last_changes,
     numbers,
+    stacked,
     taken,
     times_of,
 )
@@ -37,7 +39,7 @@ TABLE: Final = 1
 class Lookup:
     """`stream_schema` are the columns of the stream that come out, `table_schema` those which the table adds.
 
-    The stream's rows have a value. A table has no key that is NULL as a whole, so that rows with such a key find none.
+    The stream's rows have a value. A table has no key that is NULL, so that rows with such a key find none.
     """
 
     how: Literal["inner", "left"]
@@ -84,14 +86,14 @@ class Lookup:
             hits = before_or_at(groups.codes[changes.rows], changes.since, codes, times_of(batch, TIME)[rows])
             is_deleted = numbers(batch, DELETED)[changes.rows]
             found = np.where(hits == NONE, found, np.where(is_deleted[hits], NONE, len(kept) + hits))
-            values = pa.concat_tables([values, batch.select(self.table_schema.names).take(pa.array(changes.rows))])
+            values = stacked(values, batch.select(self.table_schema.names).take(pa.array(changes.rows)))
         return found, values
 
     def _change(self, batch: pa.Table, groups: Groups, changes: Changes, state: StateTable) -> None:
         last = last_changes(changes, groups)
         last = last[last != NONE]
         is_deleted = numbers(batch, DELETED)[last]
-        state.delete([groups.keys[code] for code in groups.codes[last[is_deleted]]])
+        state.delete(known(groups.keys[code] for code in groups.codes[last[is_deleted]]))
         state.put(batch.take(pa.array(last[~is_deleted])))
 
     def _output(self, rows: pa.Table, values: pa.Table) -> pa.Table:

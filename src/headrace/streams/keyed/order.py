@@ -5,6 +5,7 @@ order of their offsets, whatever their times are: the last one written is the st
 change counts from the latest time of its key's changes up to it in its place, so that it never overtakes them.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,9 +24,9 @@ LONG_AGO: Final = np.iinfo(np.int64).min  # as a time: unknown
 
 
 class Groups(NamedTuple):
-    """The keys of a batch, each once, and by its number in that list the key of each row."""
+    """The keys of a batch, each once, and by its number in that list the key of each row. None is a key, too."""
 
-    keys: list[bytes]
+    keys: list[bytes | None]
     codes: Ints
 
 
@@ -37,7 +38,7 @@ class Changes(NamedTuple):
 
 
 def groups_of(batch: pa.Table) -> Groups:
-    encoded = column(batch, GROUP).dictionary_encode()
+    encoded = column(batch, GROUP).dictionary_encode(null_encoding="encode")
     return Groups(encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
 
 
@@ -95,6 +96,16 @@ def taken(table: pa.Table, rows: Ints) -> pa.Table:
     """A row of NULLs for NONE."""
     missing = rows < 0
     return table.take(pa.array(rows, mask=missing) if missing.any() else pa.array(rows))
+
+
+def stacked(*tables: pa.Table) -> pa.Table:
+    """One above the other, whatever each says about which columns may be NULL."""
+    return pa.concat_tables(tables, promote_options="default")
+
+
+def known(keys: Iterable[bytes | None]) -> list[bytes]:
+    """Keys of a state, where there is none that is NULL."""
+    return [key for key in keys if key is not None]
 
 
 def _starts(*sorted_by: Ints) -> Bools:

@@ -20,8 +20,10 @@ from headrace.streams.keyed.order import (
     Ints,
     changes_in_order,
     groups_of,
+    known,
     last_changes,
     numbers,
+    stacked,
     taken,
     times_of,
 )
@@ -91,7 +93,7 @@ class TableJoin:
         # In a list of the batch's rows, then those kept.
         rows = np.where(after, np.where(is_new, last, len(batch) + np.arange(len(last))), NONE)
         names = (self.left_schema if which == LEFT else self.right_schema).names
-        values = taken(pa.concat_tables([batch.select(names), kept.select(names)]), rows)
+        values = taken(stacked(batch.select(names), kept.select(names)), rows)
         return _Side(
             before=before,
             after=after,
@@ -103,7 +105,7 @@ class TableJoin:
     def _change(self, groups: Groups, left: _Side, right: _Side, state: StateTable) -> None:
         is_there = left.after | right.after
         gone = np.flatnonzero((left.before | right.before) & ~is_there)
-        state.delete([groups.keys[code] for code in gone])
+        state.delete(known(groups.keys[code] for code in gone))
         columns = {
             GROUP: pa.array(groups.keys, pa.binary()),
             **left.values,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.streams.keyed.lookup import STREAM, TABLE, Lookup
-from headrace.streams.keyed.operator import DELETED
+from headrace.streams.keyed.operator import DELETED, GROUP
 from headrace.streams.keyed.state_table import StateTable
 from tests.unit.streams.keyed.batches import (
     CLOCK,
@@ -94,6 +94,15 @@ def test_rows_leave_in_the_order_of_their_offsets() -> None:
     join = Joined("left")
     rows = [order("b", 5, 3, offset=3), order("a", 9, 1, offset=1), order("a", 1, 2, offset=2)]
     assert [number for _, number, _ in join.of(*rows)] == [1, 2, 3]
+
+
+def test_a_row_whose_key_is_null_finds_nothing_and_comes_out_of_a_left_join() -> None:
+    join = Joined("left")
+    rows = [user("a", 0, "gold"), order("a", 1, 1, 1), order("-", 1, 2, 2)]
+    batch = batch_of(rows, pa.schema([*ORDERS, *USERS]), [{"tier": "gold"}, {"id": 1}, {"id": 2}])
+    keys = pa.array([b"a", b"a", None], pa.binary())
+    made = join.operator.step(batch.set_column(0, GROUP, keys), join.state, CLOCK)
+    assert made.select(["id", "tier"]).to_pylist() == [{"id": 1, "tier": "gold"}, {"id": 2, "tier": None}]
 
 
 def test_a_micro_batch_without_rows_gives_none() -> None:
