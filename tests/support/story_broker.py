@@ -59,6 +59,7 @@ class BrokerDriver:
         self._sent: dict[Ticket, tuple[WireClient, str, int, int]] = {}
         self._expected: list[Followed] = []
         self._rest: list[Step] = []
+        self._ahead = 0  # records of this line that came before they were waited for
         self._producers: dict[int, tuple[str, int, int]] = {}  # transactional id, id and epoch, by the story's number
         self._tickets = iter(range(1, 1_000_000))
         self._probes = iter(range(1_000_000))
@@ -73,6 +74,7 @@ class BrokerDriver:
         """What the other one did."""
         self._expected = followed
         self._rest = rest
+        self._ahead = 0
 
     def rest(self, stage: GroupStage) -> list[str]:
         """What follows by itself."""
@@ -138,12 +140,16 @@ class BrokerDriver:
     # The log
 
     def _written(self, count: int) -> list[tuple[int | None, CoordinatorRecord]]:
-        """New records, at least as many as the other one wrote; with whose transaction they are part of."""
+        """New records, at least as many as the other one wrote; with whose transaction they are part of.
+
+        What follows by itself may be there before it is waited for: it is not waited for again.
+        """
         found: list[tuple[int | None, CoordinatorRecord]] = []
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             found += [each for each in self._fetch() if not str(each[1].key[0]).startswith("probe")]
-            if len(found) >= count or time.monotonic() > deadline:
+            if self._ahead + len(found) >= count or time.monotonic() > deadline:
+                self._ahead += len(found) - count
                 return found
             time.sleep(0.005)  # until it is written, with a deadline
 
