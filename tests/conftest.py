@@ -4,7 +4,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.both_brokers import bootstrap, headrace_bootstrap, kafka_bootstrap, own_bootstrap
-from tests.support.kafka_run import KafkaRun, record_run
+from tests.support.kafka_archive import with_archive
+from tests.support.kafka_run import KafkaRun, shared_run
 from tests.support.kafka_tools import KafkaTools, fetch_jars, missing_tool
 from tests.support.missing import IN_CI
 
@@ -27,11 +28,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_tools() -> KafkaTools:
-    """Apache Kafka's own tools, fetched by Maven on first use."""
-    return KafkaTools(fetch_jars())
+    """Apache Kafka's own tools, fetched by Maven on first use; all that it takes to start them quickly is kept."""
+    return with_archive(KafkaTools(fetch_jars()))
 
 
 @pytest.fixture(scope="session")
 def kafka_run(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> KafkaRun:
-    """A finished run of Apache Kafka: its data directories, and what it promised."""
-    return record_run(tmp_path_factory.mktemp("apache-kafka"), kafka_tools)
+    """A finished run of Apache Kafka: its data directories, and what it promised. One for all workers."""
+    return shared_run(tmp_path_factory, kafka_tools)

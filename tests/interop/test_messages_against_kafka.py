@@ -13,7 +13,7 @@ import pytest
 from wiregen.model import Field, Struct
 
 from headrace.protocol.types import uuid_from_text
-from tests.support.kafka_tools import KafkaTools, fetch_jars
+from tests.support.kafka_tools import KafkaTools
 from tests.support.message_values import DECISIONS, values_from
 from tests.support.messages import Definition, all_messages
 from tests.support.reference_codec import complete, default_of
@@ -89,7 +89,7 @@ def from_json_item(field: Field, value: Any, version: int) -> Any:
             return value
 
 
-def test_kafka_reads_what_we_write_and_writes_the_same(tmp_path: Path) -> None:
+def test_kafka_reads_what_we_write_and_writes_the_same(kafka_tools: KafkaTools, tmp_path: Path) -> None:
     source = random.Random("kafka")
     cases = [
         (definition, version, values_from(source.randbytes(DECISIONS), definition, version))
@@ -103,7 +103,7 @@ def test_kafka_reads_what_we_write_and_writes_the_same(tmp_path: Path) -> None:
         for (definition, version, _), data in zip(cases, written, strict=True)
     ]
     (tmp_path / "messages").write_text("\n".join(lines) + "\n")
-    answers = KafkaTools(fetch_jars()).run("Recode.java", str(tmp_path / "messages")).splitlines()
+    answers = kafka_tools.run("Recode.java", str(tmp_path / "messages")).splitlines()
     for (definition, version, values), data, answer in zip(cases, written, answers, strict=True):
         again, _, shown = answer.partition(" ")
         body = definition.message.body

@@ -45,9 +45,10 @@ class JavaTools:
     """A JVM that runs tools by their names; it starts with the first of them."""
 
     def __init__(self, tools: KafkaTools) -> None:
-        java, *options = tools.java(heap="512m", log_level="OFF")
+        program = PROGRAMS / "Tools.java"
+        java, *options = tools.java(heap="512m", log_level="OFF", classes=tools.compiled(program))
         opened = ["--add-opens", "java.base/java.lang=ALL-UNNAMED"]  # see Tools.java
-        self._command = [java, *opened, *options, str(PROGRAMS / "Tools.java")]
+        self._command = [java, *opened, *options, program.stem]
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, tool: str, *arguments: str, send: str = "") -> str:

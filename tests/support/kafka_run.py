@@ -5,11 +5,16 @@ again under the next leader epoch and stops it in order (`clean`). Tests copy a 
 """
 
 import base64
+import fcntl
 import json
+import os
+import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 from headrace.protocol.records import Record
 from tests.support.kafka import ApacheKafka, copy_data
@@ -95,6 +100,19 @@ class KafkaRun:
         """What was acknowledged up to the end of round `rounds`, aborted records included, in order of offset."""
         mine = (each for each in self.acknowledged if (each.topic, each.partition) == (topic, partition))
         return sorted(each.record for each in mine if each.round <= rounds)
+
+
+def shared_run(factory: pytest.TempPathFactory, tools: KafkaTools) -> KafkaRun:
+    """The run of this session: recorded by the first worker that needs it, and read by the others."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    root = factory.getbasetemp().parent if is_worker else factory.getbasetemp()
+    kept = root / "apache-kafka-run.pickle"
+    with (root / "apache-kafka-run.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(record_run(root / "apache-kafka-run", tools)))
+        run: KafkaRun = pickle.loads(kept.read_bytes())
+        return run
 
 
 def record_run(directory: Path, tools: KafkaTools) -> KafkaRun:

@@ -4,10 +4,14 @@ The versions are pinned in tests/support/kafka/pom.xml. The jars are copied once
 repository; a directory that carries the mark `complete` is used as it is, so only the first run needs the network.
 """
 
+import contextlib
 import fcntl
+import hashlib
+import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -69,26 +73,27 @@ def missing_tool() -> str | None:
 
 def fetch_jars() -> Path:
     """The directory with the jars of Apache Kafka, filled by Maven if it is not complete."""
-    directory = jar_directory()
+    return filled(jar_directory(), PROGRAMS / "pom.xml")
+
+
+def filled(directory: Path, pom: Path) -> Path:
+    """The directory, with the jars that the pom names."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     with (directory.parent / f"{directory.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may come at once
-        _fill(directory)
+        _fill(directory, pom)
     return directory
 
 
-def _fill(directory: Path) -> None:
+def _fill(directory: Path, pom: Path) -> None:
     complete = directory / "complete"
-    pom = PROGRAMS / "pom.xml"
     if complete.exists() and complete.read_text() == pom.read_text():
         return
     shutil.rmtree(directory, ignore_errors=True)
     command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
     done = subprocess.run([*command, f"-DoutputDirectory={directory}"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise KafkaToolError(
-            f"Maven could not copy the jars of Apache Kafka:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
-        )
+        raise KafkaToolError(f"Maven could not copy the jars of {pom}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
     complete.write_text(pom.read_text())
 
 
@@ -97,11 +102,13 @@ class KafkaTools:
     """Kafka's tools on one directory of jars. Each call starts a JVM: pass many files to one call."""
 
     jars: Path
+    options: tuple[str, ...] = ()  # of every JVM
 
-    def java(self, *, heap: str = "256m", log_level: str = "WARN") -> list[str]:
-        """The start of every command line; -XX flags trade peak speed for a fast start."""
+    def java(self, *, heap: str = "256m", log_level: str = "WARN", classes: Path | None = None) -> list[str]:
+        """The start of every command line, with these classes, too; -XX flags trade peak speed for a fast start."""
         return [
             "java",
+            *self.options,
             f"-Xmx{heap}",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
@@ -110,13 +117,30 @@ class KafkaTools:
             f"-Dlog4j2.configurationFile={PROGRAMS / 'log4j2.properties'}",
             f"-Dheadrace.log.level={log_level}",
             "-cp",
-            f"{self.jars}/*",
+            f"{self.jars}/*" if classes is None else f"{self.jars}/*:{classes}",
         ]
 
     def run(self, main: str, *arguments: str, timeout_seconds: float = 120) -> str:
         """Run a main class, or one of our single-file programs by its file name, and return what it printed."""
-        program = str(PROGRAMS / main) if main.endswith(".java") else main
-        return _run([*self.java(), program, *arguments], timeout_seconds=timeout_seconds).stdout
+        command = [*self.java(), main]
+        if main.endswith(".java"):
+            program = PROGRAMS / main
+            command = [*self.java(classes=self.compiled(program)), program.stem]
+        return _run([*command, *arguments], timeout_seconds=timeout_seconds).stdout
+
+    def compiled(self, program: Path) -> Path:
+        """The directory with its classes, which is kept: compiling takes longer than most programs run."""
+        content = hashlib.sha256(program.read_bytes()).hexdigest()[:16]
+        directory = self.jars.parent / "kafka-programs" / f"{program.stem}-{content}"
+        if not directory.exists():
+            directory.parent.mkdir(exist_ok=True)
+            making = tempfile.mkdtemp(dir=directory.parent)
+            jars = ":".join(map(str, self.jars.glob("*.jar")))  # only Java itself knows what a * means
+            compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", making, "-cp", jars]
+            _run([*self.java(), *compiler, str(program)], timeout_seconds=120)
+            with contextlib.suppress(OSError):  # another worker was faster
+                os.rename(making, directory)
+        return directory
 
     def dump_log(self, files: Iterable[Path], *flags: str) -> str:
         """What Apache Kafka's DumpLogSegments prints about these files; faults are in the text, see `complaints`."""
