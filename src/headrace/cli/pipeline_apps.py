@@ -34,9 +34,9 @@ def chosen(text: str, *, state: str | None = None, bootstrap: str | None = None)
     with plan_errors():
         if is_file(text) or os.path.isfile(text):
             app = load_app(text)
-            where = state or app.state
+            where = os.path.abspath(state or app.state)
             return Chosen(app.name, app.plan, bootstrap or app.bootstrap, where, app_in(where, app.name), app)
-        where = state or default_state(checked_name(text, what="the name of the app"))
+        where = os.path.abspath(state or default_state(checked_name(text, what="the name of the app")))
         known = app_in(where, text)
     if known.plan is None:
         names = [app.name for app in apps_of_this_machine()]

@@ -74,7 +74,7 @@ def deployed(
         return replace(
             said,
             master=master or said.master,
-            state=state or said.state,
+            state=os.path.abspath(state or said.state),
             bootstrap=bootstrap or said.bootstrap,
             trigger_ms=said.trigger_ms if trigger is None else duration_ms(trigger, what="--trigger"),
         )

@@ -12,7 +12,7 @@ from headrace.streams.errors import PlanError
 from headrace.streams.expressions import ColumnRef, Expression
 from headrace.streams.handle import Handle
 from headrace.streams.naming import Names, checked_name, checked_topic
-from headrace.streams.plan import PROCESSING_TIME, RECORD_TIME, Plan, Sink, Source
+from headrace.streams.plan import PROCESSING_TIME, RECORD_TIME, Late, Plan, Sink, Source
 from headrace.streams.ranges import Bound, target_of
 from headrace.streams.schema import Field, Schema, type_of
 from headrace.streams.serdes import JsonSerde, Serde, StringSerde, reading, writing
@@ -40,7 +40,9 @@ class App:
     """A pipeline. Its name is the prefix of its groups, its transactions and its own topics, and names its state.
 
     guarantee     "exactly_once" from topic to topic, or "at_least_once"
-    dead_letters  the topic for records that cannot be decoded; without one, such a record stops the pipeline
+    dead_letters  the topic for records that cannot be decoded or for which a function raises; without one, the first
+                  of them stops the pipeline
+    late          "drop", or "dead_letters" for records that come too late for an operator with state
     state         the directory of its progress and state; by default one of its name in the user's state directory
     grace         how late a row may be, unless its source says otherwise
     trigger       the least time from one micro-batch to the next
@@ -55,6 +57,7 @@ class App:
         *,
         guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
         dead_letters: str | None = None,
+        late: Late = "drop",
         state: str | os.PathLike[str] | None = None,
         grace: Duration = DEFAULT_GRACE,
         trigger: Duration = DEFAULT_TRIGGER,
@@ -63,6 +66,10 @@ class App:
     ) -> None:
         if guarantee not in GUARANTEES:
             raise PlanError(f"guarantee is {guarantee!r}: it must be one of {', '.join(GUARANTEES)}")
+        if late not in ("drop", "dead_letters"):
+            raise PlanError(f'late is {late!r}: it must be "drop" or "dead_letters"')
+        if late == "dead_letters" and dead_letters is None:
+            raise PlanError('late="dead_letters" needs dead_letters=, the topic for them')
         if partitions is not None and partitions < 1:
             raise PlanError(f"partitions is {partitions}: it must be above 0")
         self.name: Final = checked_name(name, what="the name of the app")
@@ -71,6 +78,7 @@ class App:
         self.dead_letters: Final = (
             None if dead_letters is None else checked_topic(dead_letters, what="the topic of dead letters")
         )
+        self.late: Final = late
         self.state: Final = os.fspath(state) if state is not None else default_state(self.name)
         self.grace_ms: Final = duration_ms(grace, what="grace")
         self.trigger_ms: Final = duration_ms(trigger, what="trigger")
@@ -134,7 +142,7 @@ class App:
     @property
     def plan(self) -> Plan:
         """What has been written so far: everything that ends in a topic."""
-        return Plan(self.name, self._sinks, self.partitions, self.dead_letters)
+        return Plan(self.name, self._sinks, self.partitions, self.dead_letters, self.late)
 
     def explain(self, style: Literal["text", "mermaid"] = "text") -> str:
         """The plan and the queries that it is run as, as text or as a Mermaid picture; Spark is not started."""
@@ -165,14 +173,14 @@ class App:
 
         running.catch_up(self.deployment(), spark)
 
-    def query(self, table: str) -> "TableView":
-        """A table of the app, by its operator's name or its topic: `with app.query("sales") as sales: sales.get("DE")`.
+    def query(self, table: str | Table) -> "TableView":
+        """A table of the app, also by its operator's name or its topic: `with app.query(sales) as it: it.get("DE")`.
 
         It may be asked while the app runs, here or elsewhere, and when it does not. Raises PlanError.
         """
         from headrace.streams.table_view import table_view
 
-        return table_view(self.plan, table, self.bootstrap)
+        return table_view(self.plan, table if isinstance(table, str) else table.name, self.bootstrap)
 
     def replay(
         self, start: Bound = None, end: Bound = None, spark: "Session | None" = None

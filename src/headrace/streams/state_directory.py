@@ -14,6 +14,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, Final, Self
@@ -25,6 +26,8 @@ PROGRESS: Final = "@progress.json"
 START: Final = "@start.json"
 RESET: Final = "@reset"
 _LOCK: Final = "@lock"
+_PATIENCE_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 0.02
 
 
 class AlreadyRunningError(PlanError):
@@ -38,7 +41,7 @@ class RunLock:
         check_local(directory)
         os.makedirs(directory, exist_ok=True)
         self._file: IO[str] | None = open(os.path.join(directory, _LOCK), "a+", encoding="utf-8")  # noqa: SIM115 held
-        if not _locked(self._file):
+        if not _locked_soon(self._file):
             self._file.seek(0)
             who = self._file.read().strip()
             self._file.close()
@@ -71,7 +74,7 @@ def check_local(directory: str) -> None:
 
 
 def is_running(directory: str) -> bool:
-    """Whether an app runs with its state there. Who asks does not disturb one that starts at the same time for long."""
+    """Whether an app runs with its state there."""
     try:
         with open(os.path.join(directory, _LOCK), encoding="utf-8") as file:
             return not _locked(file, shared=True)
@@ -114,6 +117,16 @@ def write_json(directory: str, name: str, value: Any, *, durably: bool = True) -
 def remove(directory: str, name: str) -> None:
     with suppress(FileNotFoundError):
         os.remove(os.path.join(directory, name))
+
+
+def _locked_soon(file: IO[str]) -> bool:
+    """Somebody who only asks has the lock for a moment, too."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while not _locked(file):
+        if time.monotonic() > end:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
 
 
 def _locked(file: IO[str], *, shared: bool = False) -> bool:

@@ -19,6 +19,7 @@ def test_help_lists_the_nouns() -> None:
         "consume      Print the records of topics, and go on as more come.",
         "group        Look at consumer groups, and change where they go on.",
         "log          Look into the files of a log, and where brokers keep them.",
+        "pipeline     Run pipelines on Spark, look at them, set them back, ask for",
         "produce      Write lines or files to a topic.",
         "start        Start one broker",
         "topic        Create, look at and change topics.",

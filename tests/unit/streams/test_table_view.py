@@ -58,6 +58,7 @@ def test_keys_of_several_columns(app: App) -> None:
     row = {"country": "DE", "city": "Ulm", "n": 1}
     write(app, "cities", ({"country": "DE", "city": "Ulm"}, row))
     with app.query("cities") as view:
+        assert view.table.topic == f"{app.name}-cities"
         assert view.get("DE", "Ulm") == row
         assert view.get("DE", "Bonn") is None
         with pytest.raises(PlanError, match=r"the key of table 'cities' is \(country, city\), and was given \('DE',\)"):

@@ -1,6 +1,7 @@
 """Telling how far a running app is: in its state directory each second, and to whoever asks."""
 
 import json
+import logging
 import os
 import socket
 import threading
@@ -9,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql.streaming import StreamingQuery
 
 from headrace.streams.progress import AppProgress, QueryProgress, Rate, add
 from headrace.streams.state_directory import PROGRESS, write_json
 
 EVERY_SECONDS: Final = 1.0
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Reporter:
@@ -65,9 +68,15 @@ class Reporter:
 
     def _run(self) -> None:
         ending = False
-        while not ending:
-            ending = self._stopping.wait(EVERY_SECONDS)
-            write_json(self._state, PROGRESS, self.now().as_json(), durably=False)
+        try:
+            while not ending:
+                ending = self._stopping.wait(EVERY_SECONDS)
+                write_json(self._state, PROGRESS, self.now().as_json(), durably=False)
+        except (
+            OSError,
+            Py4JError,
+        ) as error:  # a full disk, a JVM that is gone: whatever it is, the app is not its victim
+            _LOG.warning("The progress of %s cannot be told any more: %s", self._about["app"], error)
 
 
 def _with_reports(before: QueryProgress, query: StreamingQuery) -> QueryProgress:

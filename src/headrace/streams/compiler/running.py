@@ -68,12 +68,14 @@ class Running:
 
     def stop(self) -> None:
         """Stop all queries; what they have not committed, the next run does again."""
-        for query in self.queries.values():
-            query.stop()
-        self._reporter.stop()
-        for view in self._views.values():
-            view.close()
-        self._lock.release()
+        try:
+            for query in self.queries.values():
+                query.stop()
+        finally:
+            self._reporter.stop()
+            for view in self._views.values():
+                view.close()
+            self._lock.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until all queries have ended, or for so many seconds; whether they have. One that fails stops the others.
@@ -95,7 +97,10 @@ class Running:
         return self._reporter.now()
 
     def table(self, name: str) -> TableView:
-        """A table of the app, by its operator's name or its topic, to be asked for keys, ranges and windows."""
+        """A table of the app, by its operator's name or its topic, to be asked for keys, ranges and windows.
+
+        It is closed when the app is stopped.
+        """
         if name not in self._views:
             self._views[name] = table_view(self._deployment.plan, name, self._deployment.bootstrap)
         return self._views[name]
