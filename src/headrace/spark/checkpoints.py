@@ -48,6 +48,15 @@ def batch_ends(root: str, batch_id: int, read: Read = read_local) -> dict[TopicP
     return {} if text is None else end_offsets(text)
 
 
+def batch_watermark_ms(root: str, batch_id: int, read: Read = read_local) -> int:
+    """By which the micro-batch closes what is over; 0 if there is none yet."""
+    text = read(os.path.join(root, "offsets", str(batch_id)))
+    lines = [] if text is None else text.splitlines()
+    found = _parse(lines[1]) if len(lines) > 1 else None
+    made = found.get("batchWatermarkMs") if isinstance(found, dict) else None
+    return made if isinstance(made, int) else 0
+
+
 def end_offsets(text: str) -> dict[TopicPartition, int]:
     """Of an offsets file. A partition that two sources read counts as read as far as both have."""
     ends: dict[TopicPartition, int] = {}

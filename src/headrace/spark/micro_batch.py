@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from headrace.client.errors import WrongStateError
-from headrace.spark.checkpoints import Read, batch_ends, local_path, query_id, read_local
+from headrace.spark.checkpoints import Read, batch_ends, batch_watermark_ms, local_path, query_id, read_local
 from headrace.spark.exactly_once import MicroBatch
 
 QUERY_ID: Final = "sql.streaming.queryId"
@@ -45,6 +45,16 @@ def micro_batch(df: DataFrame, batch_id: int, checkpoint: str | None) -> MicroBa
         )
     ends = {} if root is None else batch_ends(root, batch_id, read)
     return MicroBatch(query, properties.get(RUN_ID) or "", batch_id, ends)
+
+
+def watermark_ms(df: DataFrame, batch_id: int) -> int:
+    """That of the micro-batch which `foreachBatch` is called for. Raises WrongStateError elsewhere."""
+    query = _local_properties(df).get(QUERY_ID)
+    location = None if query is None else _checkpoint_of(df, query)
+    if location is None:
+        raise WrongStateError("Only a micro-batch has a watermark: ask for it inside of foreachBatch.")
+    root, read = _reader(df, location)
+    return batch_watermark_ms(root, batch_id, read)
 
 
 def _local_properties(df: DataFrame) -> dict[str, str]:

@@ -20,6 +20,7 @@ from headrace.streams.errors import CannotRunError, PlanError, UnknownColumnErro
 from headrace.streams.grouped import CogroupedStream, GroupedStream, GroupedTable, WindowedStream
 from headrace.streams.plan import Plan
 from headrace.streams.plan_json import plan_from_json, plan_to_json
+from headrace.streams.processor import Context
 from headrace.streams.serdes import Bytes, Json, Long, Own, String
 from headrace.streams.states import list_state, map_state, value_state
 from headrace.streams.stream import Stream
@@ -32,6 +33,7 @@ __all__ = [
     "CannotRunError",
     "CogroupedStream",
     "Column",
+    "Context",
     "Difference",
     "GlobalTable",
     "GroupedStream",

@@ -16,7 +16,7 @@ from headrace.streams.rewrites import rewrite
 from headrace.streams.schema import Schema
 
 # Of these an operator may change without touching what it keeps. Functions are known by name, which says little.
-_FREE: Final = frozenset({"inputs", "name", "shape", "function", "functions", "initial", "merge"})
+_FREE: Final = frozenset({"inputs", "name", "shape", "function", "functions", "initial", "merge", "on_timer"})
 _FREE_OF_SOURCES: Final = _FREE | {"start", "time", "key", "value"}
 
 _REBUILD: Final = "Reset the app to build its state anew from its topics, or keep the old form under the old name"

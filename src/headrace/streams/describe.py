@@ -15,6 +15,7 @@ from headrace.streams.plan import (
     ForeignKeyJoin,
     GlobalLookup,
     Grouping,
+    LateLetters,
     Map,
     Merge,
     Named,
@@ -40,7 +41,7 @@ def describe(node: Node) -> str:
         case Source():
             return _source(node)
         case DeadLetters():
-            return f"to {node.topic}, what cannot be decoded"
+            return f"to {node.topic}, {_dead(node)}"
         case Sink():
             return _sink(node)
         case Filter():
@@ -85,7 +86,7 @@ def describe(node: Node) -> str:
             return f"{node.how} join of tables by foreign key {_on(node.on)}"
         case Process():
             states = ", ".join(f"{name}: {state}" for name, state in node.states) or "no state"
-            timers = "" if node.timers is None else f", timers in {node.timers} time"
+            timers = "" if node.timers is None else f", timers in {node.timers} time for {node.on_timer}"
             return f"{node.function} with {states}{timers}"
     raise AssertionError(f"{type(node).__name__} has no description")
 
@@ -120,6 +121,17 @@ def _source(node: Source) -> str:
     if node.start != "earliest":
         parts.append(f"from the {node.start}")
     return ", ".join(parts)
+
+
+def _dead(node: DeadLetters) -> str:
+    if isinstance(node, LateLetters):
+        return "what came too late"
+    match node.input:
+        case Source():
+            return "what cannot be decoded"
+        case Sink():
+            return "what cannot be encoded"
+    return "what fails"
 
 
 def _sink(node: Sink) -> str:

@@ -20,6 +20,7 @@ from headrace.streams.windows import Window
 
 How = Literal["inner", "left", "outer"]
 Emit = Literal["changes", "final"]
+Late = Literal["drop", "dead_letters"]
 Named = tuple[tuple[str, Expression], ...]
 Condition = Expression | Function
 
@@ -261,13 +262,19 @@ class ForeignKeyJoin(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class Process(Node):
-    """A function with state of its own per key, and timers if `timers` says in which time."""
+    """A function with state of its own per key; and if `timers` says in which time, timers, which call `on_timer`."""
 
     kind: ClassVar[str] = "process"
     stateful: ClassVar[bool] = True
     function: Function
     states: tuple[tuple[str, State], ...]
     timers: Literal["event", "processing"] | None
+    on_timer: Function | None = None
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether it has something to do when nothing comes but time passes."""
+        return self.timers == "processing" or any(state.ttl_ms is not None for _, state in self.states)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,19 +290,29 @@ class Sink(Node):
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetters(Sink):
-    """The records of its source that cannot be decoded, as they came, with headers that say where they were and why."""
+    """What fails in its input, the operator or the sink itself: the record as it came, with headers that say where it
+    was and why it is dead; a row that is not one record any more, as JSON."""
 
     kind: ClassVar[str] = "dead-letters"
 
 
+@dataclass(frozen=True, kw_only=True)
+class LateLetters(DeadLetters):
+    """The records that came too late for the operators with state of a query, whose last one is the input."""
+
+    kind: ClassVar[str] = "late"
+
+
 @dataclass(frozen=True)
 class Plan:
-    """`partitions` is over how many partitions state is spread; None until the first run decides it."""
+    """`partitions` is over how many partitions state is spread; None until the first run decides it. `late` is what
+    becomes of records that come too late for an operator with state."""
 
     app: str
     sinks: tuple[Sink, ...]
     partitions: int | None = None
     dead_letters: str | None = None
+    late: Late = "drop"
 
     def __post_init__(self) -> None:
         seen: dict[str, Node] = {}

@@ -51,7 +51,7 @@ def plan_to_json(given: Plan) -> str:
     nodes = [_node_to_json(node) for node in given.nodes()]
     sinks = [sink.name for sink in given.sinks]
     whole = {"format": FORMAT, "app": given.app, "partitions": given.partitions, "dead_letters": given.dead_letters}
-    whole |= {"sinks": sinks, "nodes": nodes}
+    whole |= {"late": given.late, "sinks": sinks, "nodes": nodes}
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -70,7 +70,8 @@ def plan_from_json(text: str) -> Plan:
         sinks = tuple(made[name] for name in whole["sinks"])
         if not all(isinstance(sink, Sink) for sink in sinks):
             raise PlanError("this is not a plan: not all of its sinks are sinks")
-        return Plan(whole["app"], sinks, whole["partitions"], whole["dead_letters"])  # type: ignore[arg-type]  # just checked
+        late = whole.get("late", "drop")  # plans of earlier versions do not say
+        return Plan(whole["app"], sinks, whole["partitions"], whole["dead_letters"], late)  # type: ignore[arg-type]  # just checked
     except (KeyError, TypeError, ValueError, AttributeError, AssertionError) as error:
         if isinstance(error, PlanError):
             raise

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 RATE_SECONDS: Final = 5.0  # rates are those of the last seconds: micro-batches are too uneven to be told one by one
+LATE_METRIC: Final = "headrace.late."  # begins the names of metrics of our own that count late records
 _NO_WATERMARK: Final = "1970-01-01"  # what Spark says before it has seen a row
 
 
@@ -73,7 +74,7 @@ def add(before: QueryProgress, report: Mapping[str, Any]) -> QueryProgress:
         watermark=before.watermark if watermark is None or watermark.startswith(_NO_WATERMARK) else watermark,
         state_rows=sum(state.get("numRowsTotal", 0) for state in states),
         state_bytes=sum(state.get("memoryUsedBytes", 0) for state in states),
-        late=before.late + sum(state.get("numRowsDroppedByWatermark", 0) for state in states),
+        late=before.late + sum(state.get("numRowsDroppedByWatermark", 0) for state in states) + _late_letters(report),
         reported=report["timestamp"],
     )
 
@@ -91,6 +92,12 @@ class Rate:
             self._seen.popleft()
         since, before = self._seen[0]
         return 0.0 if now <= since else (rows - before) / (now - since)
+
+
+def _late_letters(report: Mapping[str, Any]) -> int:
+    """Those which an app has had sent to its dead letters; Spark never sees them as late."""
+    metrics: Mapping[str, Any] = report.get("observedMetrics") or {}
+    return sum(values["rows"] for name, values in metrics.items() if name.startswith(LATE_METRIC))
 
 
 def _lag(sources: Iterable[Mapping[str, Any]]) -> int | None:

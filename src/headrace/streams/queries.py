@@ -6,27 +6,38 @@ operators can do both, and a native one that is followed by another stateful ope
 
 1. after a stateful operator that another stateful one and somebody else read: a query has one result;
 2. after stateful operators whose results are merged without another stateful operator;
-3. between two stateful operators which share no output mode, and after an outer join of streams: its rows may lack
-   either side, and with it the time by which Spark would know what is late.
+3. between two stateful operators which share no output mode, and after those whose rows do not keep to a watermark: an
+   outer join of streams, whose rows may lack either side and with it its time, and a processor of the user's;
+4. after an operator with state of our own that stands between two of Spark's: its rows have lost the watermark, and
+   Spark lets nobody set a second one.
 
 At a cut the operator's rows go to a topic of the app's own, `<app>.<operator>`, and the next query reads them from
 there. Sinks that hang on the same stateful operator belong to one query, and write in one transaction; so do all
-stateless ones that share a source, which is then read once. If the app has dead letters, those of a source are written
-by one query: a stateless one that reads it, or one of their own.
+stateless ones that share a source, which is then read once.
+
+If the app has dead letters, each operator in which a row may fail has a sink for them, and the rules above do the rest.
+Dead letters of what stands before any state are written by the stateless query that shares their source, or by one of
+their own, since the one result of a stateful query is not made of those rows any more. A function that stands before
+state is then called in both queries: one drops the row, the other writes it to the dead letters. So it must answer the
+same each time that it is asked. Behind state, the query that has the state writes them.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
+from headrace.streams.failing import may_fail
+from headrace.streams.lateness import judged_inputs
 from headrace.streams.naming import internal_topic
 from headrace.streams.plan import (
     Aggregate,
     DeadLetters,
     Deduplicate,
     Grouping,
+    LateLetters,
     Node,
     Plan,
+    Process,
     Sink,
     Source,
     StreamJoin,
@@ -68,6 +79,11 @@ class Query:
     def stateful(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes() if node.stateful)
 
+    @property
+    def by_clock(self) -> bool:
+        """Whether it has something to do when nothing comes but time passes."""
+        return any(isinstance(node, Process) and node.by_clock for node in self.nodes())
+
 
 def traits(node: Node) -> Traits:
     """What Spark can do with a stateful operator."""
@@ -90,6 +106,7 @@ def traits(node: Node) -> Traits:
 
 def cut(plan: Plan) -> tuple[Query, ...]:
     """The queries of a plan, each after those whose topics it reads."""
+    plan = _with_dead_letters(plan)
     frontiers = {node.name: _frontier(node) for node in plan.nodes()}
     cuts = _structural_cuts(plan, frontiers)
     modes = _modes(plan, frontiers, cuts)
@@ -108,8 +125,8 @@ def cut(plan: Plan) -> tuple[Query, ...]:
     made.extend(_stateless_queries(stateless))
     order = {node.name: number for number, node in enumerate(plan.nodes())}
     made.sort(key=lambda query: min(order[(sink.input if sink.internal else sink).name] for sink in query.sinks))
-    if plan.dead_letters is not None:
-        made = _with_dead_letters(plan, made, plan.dead_letters)
+    if plan.late == "dead_letters":
+        made = [_with_late_letters(plan, query) for query in made]
     return tuple(_in_order(made))
 
 
@@ -122,9 +139,9 @@ def _frontier(node: Node) -> tuple[str, ...]:
 
 
 def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Rules 1 and 2, and outer joins."""
+    """Rules 1 and 2, and those who do not keep to a watermark."""
     cuts: set[str] = set()
-    outer = {node.name for node in plan.nodes() if isinstance(node, StreamJoin) and node.how == "outer"}
+    without = {node.name for node in plan.nodes() if isinstance(node, Process) or _is_outer(node)}
     readers: dict[str, list[Node]] = {}
     for node in plan.nodes():
         if node.stateful or isinstance(node, Sink):
@@ -134,25 +151,31 @@ def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> se
             if isinstance(node, Sink) and len(ends) > 1:
                 cuts.update(ends)
     for name, who in readers.items():
-        if any(reader.stateful for reader in who) and (len(who) > 1 or name in outer):
+        if any(reader.stateful for reader in who) and (len(who) > 1 or name in without):
             cuts.add(name)
     return cuts
 
 
+def _is_outer(node: Node) -> bool:
+    return isinstance(node, StreamJoin) and node.how == "outer"
+
+
 def _modes(plan: Plan, frontiers: Mapping[str, tuple[str, ...]], cuts: set[str]) -> Mapping[str, frozenset[Mode]]:
-    """Rule 3: the modes that are left to the query of each stateful operator; `cuts` grows where none would be."""
+    """Rules 3 and 4: the modes left to the query of each stateful operator; `cuts` grows where none would be."""
     left: dict[str, frozenset[Mode]] = {}
     native: dict[str, bool] = {}  # whether the operator or one that it follows in its query is Spark's own
+    own: dict[str, Traits] = {}
     for node in plan.nodes():
         if not node.stateful:
             continue
-        own = traits(node)
-        modes, any_native = own.modes, own.native
+        own[node.name] = traits(node)
+        modes, any_native = own[node.name]
         for above in frontiers[node.name]:
             if above in cuts:
                 continue
             shared = modes & left[above] & (_APPEND if native[above] else _EITHER)
-            if shared:
+            is_second_watermark = own[node.name].native and native[above] and not own[above].native
+            if shared and not is_second_watermark:
                 modes, any_native = shared, any_native or native[above]
             else:
                 cuts.add(above)
@@ -216,24 +239,30 @@ def _stateless_queries(sinks: list[Sink]) -> Iterator[Query]:
     ordered = [tuple(sink for sink in sinks if sink in members) for _, members in groups]
     for order in sorted(ordered, key=lambda members: sinks.index(members[0])):
         first = next(node for node in ancestors(order[0]) if isinstance(node, Source))
-        yield Query(first.name, "append", order)
+        name = f"{first.name}.dead" if isinstance(order[0], DeadLetters) else first.name
+        yield Query(name, "append", order)
 
 
-def _with_dead_letters(plan: Plan, queries: list[Query], topic: str) -> list[Query]:
-    """One query for the dead letters of each source, so that none is written twice: a stateless one that reads it,
-    or one of its own, since the rows of a stateful one are not those of the source any more."""
-    made = list(queries)
-    for node in plan.nodes():
-        if not isinstance(node, Source) or node.shape.kind is Kind.GLOBAL_TABLE:
-            continue
-        sink = DeadLetters(name=f"{node.name}.dead", inputs=(node,), shape=node.shape, topic=topic)
-        for position, query in enumerate(made):
-            if not query.stateful and node in query.sources:
-                made[position] = replace(query, sinks=(*query.sinks, sink))
-                break
-        else:
-            made.append(Query(sink.name, "append", (sink,)))
-    return made
+def _with_dead_letters(plan: Plan) -> Plan:
+    """A sink for the dead letters of each operator in which a row may fail."""
+    if plan.dead_letters is None:
+        return plan
+    dead = (
+        DeadLetters(name=f"{node.name}.dead", inputs=(node,), shape=node.shape, topic=plan.dead_letters)
+        for node in plan.nodes()
+        if may_fail(node)
+    )
+    return replace(plan, sinks=(*plan.sinks, *dead))
+
+
+def _with_late_letters(plan: Plan, query: Query) -> Query:
+    """They leave with the results, as only the query with the state knows what was late for it."""
+    assert plan.dead_letters is not None, plan.app
+    if next(judged_inputs(query.nodes()), None) is None:
+        return query
+    end = query.stateful[-1]
+    late = LateLetters(name=f"{query.name}.late", inputs=(end,), shape=end.shape, topic=plan.dead_letters)
+    return replace(query, sinks=(*query.sinks, late))
 
 
 def _streams_read(sink: Sink) -> set[str]:

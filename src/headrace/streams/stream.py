@@ -214,14 +214,28 @@ class Stream(Handle):
         *,
         state: Mapping[str, State] | None = None,
         timers: Literal["event", "processing"] | None = None,
+        on_timer: RowFunction | None = None,
         name: str | None = None,
     ) -> "Stream":
-        """A function with state per key: of key, rows, states and timers, it yields dicts of `schema`'s columns."""
+        """A function with state per key: of a row and a `Context`, it returns or yields dicts of `schema`'s columns.
+
+        The context has the key, the states by their names, and the timers, in event time or in processing time. When
+        one is due, `on_timer` is called with the context, and gives rows, too. Columns of the key that a dict leaves
+        out are those of the key.
+        """
         where = "process"
         if not self.key:
             raise PlanError("process keeps state per key: use select_key first, or give key= to app.stream")
         if timers not in (None, "event", "processing"):
             raise PlanError(f'process: timers is {timers!r}: it must be "event" or "processing"')
+        if (timers is None) != (on_timer is None):
+            raise PlanError("process: timers= says in which time, on_timer= what is called; give both or none")
+        states = states_of(state or {})
+        if timers == "event" and any(each.ttl_ms is not None for _, each in states):
+            raise PlanError(
+                "process: a time to live is counted by the clock, and these timers are in event time: clear the state "
+                'by a timer, or use timers="processing"'
+            )
         columns = parse_schema(schema)
         missing = [column for column in self.key if column not in names(columns)]
         if missing:
@@ -234,8 +248,9 @@ class Stream(Handle):
                 name,
                 shape,
                 function=function_of(function, where=where),
-                states=states_of(state or {}),
+                states=states,
                 timers=timers,
+                on_timer=None if on_timer is None else function_of(on_timer, where=where),
             )
         )
 

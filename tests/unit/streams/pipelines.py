@@ -144,7 +144,10 @@ def functions() -> App:
     clean = orders.filter(_is_clean).map_values(_parse, schema="words array<string>").peek(print)
     clean.flat_map(_split, "word string", key="word").deduplicate(within="1h").to("words")
     state = {"seen": value_state("n long", ttl="1h"), "by_word": map_state("word string", "n long")}
-    clean.process(_split, "user string, n long", state=state, timers="event", name="tracker").to("tracked")
+    tracked = clean.process(
+        _split, "user string, n long", state=state, timers="processing", on_timer=_split, name="tracker"
+    )
+    tracked.to("tracked")
     other = app.stream("other", key="user", value=Bytes("raw"))
     joined = orders.group_by().cogroup(_split).cogroup(other.group_by("user"), _split)
     joined.aggregate(dict, "n long", name="both").to("both")
