@@ -30,8 +30,12 @@ class Clock:
 class KeyedOperator(Protocol):
     """Pickled once and sent to workers; it keeps nothing itself."""
 
-    state_schema: pa.Schema  # of the rows that it keeps, without GROUP
-    output_schema: pa.Schema
+    @property
+    def state_schema(self) -> pa.Schema:
+        """Of the rows that it keeps, without GROUP."""
+
+    @property
+    def output_schema(self) -> pa.Schema: ...
 
     def step(self, batch: pa.Table, state: StateTable, clock: Clock) -> pa.Table:
         """What comes out. `batch` may be empty: then only time has passed."""

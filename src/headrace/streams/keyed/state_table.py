@@ -27,6 +27,7 @@ GONE: Final = "_gone"  # bool, only in the chunks that are kept outside: the row
 _MOST_CHUNKS_HERE: Final = 16
 # A chunk that is kept outside takes about a tenth of a millisecond to read back.
 _MOST_CHUNKS_OUTSIDE: Final = 256
+_INDEX_BYTES: Final = 150  # for each row: a key of Python's, its place in a dict, a position
 _FEW_ROWS: Final = 1024  # not worth the trouble
 
 Positions = npt.NDArray[np.int64]
@@ -45,18 +46,28 @@ class StateTable:
         """From what `changes` and `rewritten` gave, in that order."""
         table = cls(schema)
         for chunk in chunks:
-            gone = chunk[GONE].combine_chunks()
-            table.put(chunk.filter(pc.invert(gone)).drop_columns(GONE))
-            away = chunk.filter(gone)
-            table.delete(away[GROUP].to_pylist(), None if table._one is not None else away[SUB].to_pylist())
-            table._chunks_outside += 1
-            table._rows_outside += len(chunk)
-        table._saved = len(table._alive)
-        table._gone.clear()
+            table.replay(chunk)
         return table
+
+    def replay(self, chunk: pa.Table) -> None:
+        """Follow another table with the same state, which has made this change. There must be none of our own."""
+        assert self._saved == len(self._alive), (self._saved, len(self._alive))
+        gone = chunk[GONE].combine_chunks()
+        self.put(chunk.filter(pc.invert(gone)).drop_columns(GONE))
+        away = chunk.filter(gone)
+        self.delete(away[GROUP].to_pylist(), None if self._one is not None else away[SUB].to_pylist())
+        self._saved = len(self._alive)
+        self._gone.clear()
+        self._chunks_outside += 1
+        self._rows_outside += len(chunk)
 
     def __len__(self) -> int:
         return self._live
+
+    @property
+    def bytes_here(self) -> int:
+        """About how much memory it takes."""
+        return sum(chunk.nbytes for chunk in self._chunks) + _INDEX_BYTES * len(self._alive)
 
     def positions(self, groups: Sequence[bytes | None]) -> Positions:
         """Where the row of each group is, -1 where there is none. Only for states with one row per group."""
