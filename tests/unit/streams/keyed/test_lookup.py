@@ -63,6 +63,8 @@ def test_a_left_join_gives_every_row() -> None:
     join = Joined("left")
     assert join.of(order("a", 1, 1), order("b", 1, 2, 1), user("b", 0, "gold")) == [("a", 1, None), ("b", 2, "gold")]
     assert join.of(user("b", 0, None), order("b", 5, 3)) == [("b", 3, None)]
+    assert join.of(order("b", 6, 4)) == [("b", 4, None)]
+    assert len(join.state) == 0
 
 
 def test_what_earlier_micro_batches_left_is_there_for_rows_of_any_time() -> None:
