@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,6 @@ from headrace.cli.pipeline_apps import Chosen, chosen
 from headrace.cli.pipeline_view import COLUMNS, cells, query_json
 from headrace.streams.explain import explain_mermaid, explain_text
 from headrace.streams.known_apps import KnownApp, apps_of_cluster, apps_of_this_machine, lags, queries_of
-from headrace.streams.plan import Sink
 from headrace.streams.plan_json import plan_to_json
 from headrace.streams.progress import QueryProgress
 from headrace.streams.queries import Query
@@ -81,8 +81,6 @@ def _ask_in_time(bootstrap: str, question: Any, timeout: float) -> Any:
 
 def _resting(last: QueryProgress | None, query: Query, lag: int) -> QueryProgress:
     """Of a query that does not run: what it was when it ended, and the lag of now."""
-    from dataclasses import replace
-
     return replace(last or QueryProgress(query.name), rows_per_second=0.0, lag=lag)
 
 
@@ -119,7 +117,7 @@ def _query_json(query: Query, progress: dict[str, object] | None) -> dict[str, A
         "name": query.name,
         "mode": query.mode,
         "reads": [topic for source in query.sources for topic in source.topics or (f"/{source.pattern}/",)],
-        "writes": [str(sink.topic) for sink in query.sinks if isinstance(sink, Sink)],
+        "writes": [str(sink.topic) for sink in query.sinks],
         "state": [node.name for node in query.stateful],
         "progress": progress,
     }

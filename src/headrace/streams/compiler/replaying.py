@@ -19,6 +19,7 @@ from headrace.spark.datasource import NAME
 from headrace.spark.spark_session import session
 from headrace.streams.compiler.running import compiled_queries, own_session
 from headrace.streams.compiler.topics import ClusterTopics
+from headrace.streams.errors import PlanError
 from headrace.streams.feeding import Record
 from headrace.streams.plan import Plan, Source
 from headrace.streams.queries import Query, cut
@@ -81,6 +82,9 @@ def replay(
     """`written` is called for each query, in the order in which they read one another. Raises PySparkException."""
     check_runnable(plan)
     queries = cut(rewrite(plan))
+    frames = [source.name for query in queries for source in query.sources if source.frame is not None]
+    if frames:
+        raise PlanError(f"{frames[0]} is a DataFrame, of which no part can be read again: only topics are replayed")
     run_batch(plan, queries, ReplayTopics(bootstrap, plan.app, ranges, queries, written), master=master, spark=spark)
 
 

@@ -8,7 +8,7 @@ letters is no count. For others the letters are sent to their topics again, wher
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -96,46 +96,56 @@ def replay_dead(plan: Plan, bootstrap: str, *, master: str, spark: SparkSession 
     """Those since the last time. Raises PlanError if the plan keeps state, KafkaError, PySparkException."""
     check_replayable(plan)
     check_runnable(plan)
-    waiting = waiting_letters(plan, bootstrap)
-    operators = Counter(letter.operator for letter in letters(plan, bootstrap, waiting))
-    if not operators:
-        return Replayed(0, 0, 0)
-    made: list[Any] = []
-    for operator in sorted(operators):
-        part = behind(plan, operator)
-        topics = DeadTopics(bootstrap, part, waiting, operator)
-        run_batch(part, cut(part), topics, master=master, spark=spark)
-        made += topics.written
-    written = pa.concat_tables(made) if made else pa.table({"topic": pa.array([], pa.string())})
-    with Producer(bootstrap, transactional_id=position_group(plan.app)) as producer, producer.transaction():
-        writer = TableWriter(producer)
-        for topic, records in by_topic(written, None) if written.num_rows else ():
-            writer.add(records, topic)
-        writer.finish()
-        _commit(producer, plan.app, waiting)
+    with _alone(plan.app, bootstrap) as producer:
+        waiting = waiting_letters(plan, bootstrap)
+        operators = Counter(letter.operator for letter in letters(plan, bootstrap, waiting))
+        made: list[Any] = []
+        for operator in sorted(operators):
+            part = behind(plan, operator)
+            topics = DeadTopics(bootstrap, part, waiting, operator)
+            run_batch(part, cut(part), topics, master=master, spark=spark)
+            made += topics.written
+        if not made:
+            return Replayed(0, 0, 0)
+        written = pa.concat_tables(made)
+        with producer.transaction():
+            writer = TableWriter(producer)
+            for topic, records in by_topic(written, None):
+                writer.add(records, topic)
+            writer.finish()
+            _commit(producer, plan.app, waiting)
     dead = written.column("topic").to_pylist().count(plan.dead_letters)
     return Replayed(operators.total(), written.num_rows, dead)
 
 
 def resend(plan: Plan, bootstrap: str) -> Replayed:
     """Send them to their topics again, partition by partition, as they were. Raises PlanError, KafkaError."""
-    waiting = waiting_letters(plan, bootstrap)
-    if not any(each.start < each.end for each in waiting.values()):
-        return Replayed(0, 0, 0)
     sent = 0
-    with Producer(bootstrap, transactional_id=position_group(plan.app)) as producer, producer.transaction():
-        for letter in letters(plan, bootstrap, waiting):
-            producer.send(
-                letter.topic,
-                letter.value,
-                letter.key,
-                headers=list(letter.headers),
-                partition=letter.partition,
-                timestamp=letter.timestamp_ms,
-            )
-            sent += 1
-        _commit(producer, plan.app, waiting)
+    with _alone(plan.app, bootstrap) as producer:
+        waiting = waiting_letters(plan, bootstrap)
+        if not any(each.start < each.end for each in waiting.values()):
+            return Replayed(0, 0, 0)
+        with producer.transaction():
+            for letter in letters(plan, bootstrap, waiting):
+                producer.send(
+                    letter.topic,
+                    letter.value,
+                    letter.key,
+                    headers=list(letter.headers),
+                    partition=letter.partition,
+                    timestamp=letter.timestamp_ms,
+                )
+                sent += 1
+            _commit(producer, plan.app, waiting)
     return Replayed(sent, sent, 0)
+
+
+@contextmanager
+def _alone(app: str, bootstrap: str) -> Iterator[Producer]:
+    """Whoever replays at the same time is fenced, before the position is read: so no letter is taken twice."""
+    with Producer(bootstrap, transactional_id=position_group(app)) as producer:
+        producer.init_transactions()
+        yield producer
 
 
 def behind(plan: Plan, operator: str) -> Plan:
