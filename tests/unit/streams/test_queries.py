@@ -53,6 +53,19 @@ def test_a_global_table_does_not_join_queries() -> None:
     assert [query[3] for query in queries_of(app)] == [["a"], ["b"]]
 
 
+def test_a_join_with_a_table_may_stand_before_windows_but_not_between_two_operators_of_sparks() -> None:
+    app = new_app()
+    orders, users = orders_of(app), users_of(app)
+    orders.join(users, on="user").group_by("tier").windowed(tumbling("1m")).count(name="one").emit("final").to("a")
+    once = orders.deduplicate("id", within="1m", name="once").join(users, on="user", name="known")
+    once.group_by("tier").windowed(tumbling("1m")).count(name="two").emit("final").to("b")
+    assert queries_of(app) == [
+        ("one", "append", ["orders", "users"], ["a"]),
+        ("known", "append", ["orders", "users"], ["sales.known"]),
+        ("two", "append", ["sales.known"], ["b"]),
+    ]
+
+
 def test_all_sinks_of_one_aggregate_are_one_query() -> None:
     app = new_app()
     counts = orders_of(app).group_by("user").count(name="counts")
