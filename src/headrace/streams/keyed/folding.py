@@ -1,0 +1,121 @@
+"""What is folded: how a row is added to what a group has so far, and how two sessions become one.
+
+A group's value is a dict that fits `value_type`, or None while there is nothing, as before its first row. A function of
+the user's may give None, too: then the group ends, and its next row starts it anew, as in Kafka Streams.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from headrace.streams.functions import Function
+
+Value = dict[str, Any]
+
+
+class Entry(NamedTuple):
+    """A row of input number `side`, by when and where it came: later ones are greater."""
+
+    side: int
+    row: dict[str, Any]
+    at: tuple[int, int, int]  # time in microseconds, place, offset
+
+
+class Folding(Protocol):
+    @property
+    def value_type(self) -> pa.StructType:
+        """Of what is kept for a group."""
+
+    @property
+    def results(self) -> pa.Schema:
+        """Of what comes out for a group, beside its key."""
+
+    def add(self, value: Value | None, entry: Entry) -> Value | None:
+        """With one more row. May change the value that it was given."""
+
+    def merge(self, one: Value, other: Value) -> Value | None:
+        """Of two sessions; `one` is the earlier."""
+
+    def result(self, value: Value) -> dict[str, Any]: ...
+
+
+class FunctionFailedError(RuntimeError):
+    """A function of the user's has raised, or has given what does not fit."""
+
+
+@dataclass(frozen=True)
+class Reducing:
+    """By a function of two rows; a group starts with its first."""
+
+    operator: str
+    function: Function
+    row_type: pa.StructType
+    results: pa.Schema
+
+    @property
+    def value_type(self) -> pa.StructType:
+        return self.row_type
+
+    def add(self, value: Value | None, entry: Entry) -> Value | None:
+        return entry.row if value is None else called(self.operator, self.function, value, entry.row)
+
+    def merge(self, one: Value, other: Value) -> Value | None:
+        return called(self.operator, self.function, one, other)
+
+    def result(self, value: Value) -> dict[str, Any]:
+        return value
+
+
+@dataclass(frozen=True)
+class FoldingRows:
+    """By a function of what there is and a row, one for each input; `initial` makes the first of what there is."""
+
+    operator: str
+    initial: Function
+    functions: tuple[Function, ...]
+    merging: Function | None
+    results: pa.Schema
+
+    @property
+    def value_type(self) -> pa.StructType:
+        return pa.struct(list(self.results))
+
+    def add(self, value: Value | None, entry: Entry) -> Value | None:
+        if value is None:
+            value = called(self.operator, self.initial)
+        return called(self.operator, self.functions[entry.side], value, entry.row)
+
+    def merge(self, one: Value, other: Value) -> Value | None:
+        assert self.merging is not None, self
+        return called(self.operator, self.merging, one, other)
+
+    def result(self, value: Value) -> dict[str, Any]:
+        return value
+
+
+def called(operator: str, function: Function, *given: Any) -> Value | None:
+    call: Callable[..., Any] | None = function.call
+    assert call is not None, function
+    try:
+        made = call(*given)
+    except Exception as error:
+        row = f" for the row {given[-1]}" if given else ""
+        raise FunctionFailedError(f"{operator}: {function} raised{row}: {error!r}") from error
+    if made is None or isinstance(made, dict):
+        return made
+    raise FunctionFailedError(f"{operator}: {function} must give a dict of columns, or None, and gave {made!r}")
+
+
+def values_array(values: list[Value | None], value_type: pa.StructType, operator: str) -> pa.Array:
+    """As they are kept. Raises FunctionFailedError for the first that does not fit."""
+    try:
+        return pa.array(values, value_type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        for value in values:
+            try:
+                pa.array([value], value_type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
+                raise FunctionFailedError(f"{operator}: {value!r} does not fit {value_type}: {reason}") from error
+        raise
