@@ -31,6 +31,7 @@ MODULES: Final = (
     "sizes",
     "spark_source",
     "spark_sink",
+    "streams_windows",
 )
 WIDTH: Final = 160  # where nobody knows how wide the screen is
 _VERDICTS: Final = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
