@@ -12,6 +12,7 @@ from headrace.streams.shapes import Shape, check_condition, check_expression, ch
 
 if TYPE_CHECKING:
     from headrace.streams.app import App
+    from headrace.streams.compiler.running import Session
 
 On = str | Sequence[str] | Mapping[str, str] | None
 Pairs = tuple[tuple[str, str], ...]
@@ -32,6 +33,16 @@ class Handle:
     def name(self) -> str:
         """The operator's name, as `explain` shows it."""
         return self.node.name
+
+    def to_df(self, spark: "Session | None" = None) -> Any:
+        """Its rows as a streaming DataFrame, for all that plain Spark can do; hidden columns are there, too.
+
+        `spark` is a session that is there already. A record that cannot be decoded fails the query. Raises PlanError
+        for what Spark cannot do in one query.
+        """
+        from headrace.streams.compiler.leaving import to_df
+
+        return to_df(self.node, self.app.deployment(), spark)
 
     @property
     def columns(self) -> dict[str, str | None]:

@@ -76,6 +76,10 @@ class CompiledQuery:
             return dead_records(made[sink.input.name], sink, self._app)
         return records(self._compiled(sink.input, dict(made)), sink)
 
+    def rows(self, node: Node) -> DataFrame:
+        """The rows of one of its operators, for those who go on in plain Spark."""
+        return self._compiled(node, {})
+
     def _compiled(self, node: Node, made: dict[str, DataFrame]) -> DataFrame:
         """`made` are the nodes that are there already, by name."""
         if isinstance(node, Source):
