@@ -6,12 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import click
 
 from headrace.cli.output import Column, TableWriter, print_json, show_duration, show_size
 from headrace.streams.progress import AppProgress, QueryProgress
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 LINE_SECONDS: Final = 5.0  # from one line of a query to the next, where nobody watches
 COLUMNS: Final = (
@@ -50,11 +53,11 @@ def cells(query: QueryProgress) -> list[str]:
 class Screen:
     """A table that is drawn anew in its place."""
 
-    def __init__(self) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         from rich.console import Console
         from rich.live import Live
 
-        self._live = Live(console=Console(highlight=False), auto_refresh=False)
+        self._live = Live(console=console or Console(highlight=False), auto_refresh=False)
 
     def show(self, progress: AppProgress, *, at_once: bool = False) -> None:  # noqa: ARG002 it always is
         from rich.table import Table

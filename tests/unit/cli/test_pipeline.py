@@ -1,14 +1,18 @@
 """`headrace pipeline` without Spark: files, plans, lists, tables and resets, with a real broker."""
 
+import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from rich.console import Console
 
 import headrace as client
-from headrace.cli.pipeline_view import LINE_SECONDS, Lines, cells
+from headrace.cli.pipeline import complete_files, complete_pipelines
+from headrace.cli.pipeline_view import LINE_SECONDS, Lines, Screen, bar, cells
 from headrace.client.admin_groups import CommittedOffset
 from headrace.client.topic_partition import TopicPartition
 from headrace.streams.loading import load_app
@@ -138,6 +142,13 @@ def test_what_is_not_there_is_told_with_what_might_be_meant(ran: str, tmp_path: 
     broken = headrace("pipeline", "describe", str(tmp_path / "broken.py"))
     assert (broken.code, "ModuleNotFoundError" in broken.err) == (2, True)
     assert headrace("pipeline", "describe", ran, "--json", "--mermaid").code == 2
+
+
+def test_a_shell_is_told_apps_of_this_machine_and_to_look_for_files(ran: str) -> None:
+    context, parameter = click.Context(click.Command("describe")), click.Argument(["app"])
+    found = [(item.type, item.value) for item in complete_pipelines(context, parameter, ran[:4])]
+    assert found == [("plain", ran), ("file", ran[:4])]
+    assert [item.type for item in complete_files(context, parameter, "sal")] == ["file"]
 
 
 # list
@@ -298,6 +309,30 @@ def test_lines_come_for_queries_that_have_moved_and_not_too_often(capsys: pytest
     assert shown("b", "a", at_once=True) == ["sales.q0"]
     now[0] += LINE_SECONDS
     assert shown("b", "b") == ["sales.q1"]
+
+
+def test_a_terminal_has_a_table_that_is_drawn_anew() -> None:
+    out = io.StringIO()
+    with Screen(Console(file=out, force_terminal=True, width=120)) as screen:
+        screen.show(progress("sales", "localhost:9092"))
+        first = out.getvalue()
+        screen.show(progress("sales", "localhost:9092"))
+    assert "sales, for 10s" in first
+    assert "4.0 KiB" in first
+    assert "\x1b[1A" in out.getvalue()[len(first) :], "the cursor goes up, and the table is written over"
+
+
+def test_a_bar_is_for_people_who_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, seen in ((io.StringIO(), False), (Terminal(), True)):
+        monkeypatch.setattr("sys.stderr", stream)
+        with bar(200) as advance:
+            advance(50)
+            advance(250)
+        assert ("250/250" in stream.getvalue()) is seen
 
 
 def test_cells_of_a_query() -> None:
