@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.streams.keyed.folding import Entry, Value
+from headrace.streams.keyed.folding import At, Value
 
 _EXACT: Final = Context(prec=76, rounding=ROUND_HALF_UP)
 _AT: Final = ("time", "place", "offset")
@@ -49,11 +49,11 @@ class Aggregating:
     def results(self) -> pa.Schema:
         return pa.schema([(part.name, part.result) for part in self.parts])
 
-    def add(self, value: Value | None, entry: Entry) -> Value | None:
+    def add(self, value: Value | None, side: int, row: dict[str, Any], at: At) -> Value | None:  # noqa: ARG002
         made = dict.fromkeys(part.name for part in self.parts) if value is None else value
         for part in self.parts:
-            given = entry.row[part.name] if part.of is not None else True
-            made[part.name] = _MERGE[part.kind](made[part.name], _single(part, given, entry.at))
+            given = row[part.name] if part.of is not None else True
+            made[part.name] = _MERGE[part.kind](made[part.name], _single(part, given, at))
         return made
 
     def merge(self, one: Value, other: Value) -> Value | None:
@@ -84,11 +84,11 @@ class Totals:
     def results(self) -> pa.Schema:
         return pa.schema([(part.name, part.result) for part in self.parts])
 
-    def add(self, value: Value | None, entry: Entry) -> Value | None:
-        sign = -1 if entry.side else 1
+    def add(self, value: Value | None, side: int, row: dict[str, Any], at: At) -> Value | None:  # noqa: ARG002
+        sign = -1 if side else 1
         made = {part.name: {"sum": None, "n": 0} for part in self.parts} if value is None else value
         for part in self.parts:
-            given = entry.row[part.name] if part.of is not None else 0
+            given = row[part.name] if part.of is not None else 0
             if given is not None:
                 made[part.name] = self._total(part, made[part.name], given, sign)
         return made
@@ -117,7 +117,7 @@ class Totals:
         return sum
 
 
-def _single(part: Part, given: Any, at: tuple[int, int, int]) -> Any:
+def _single(part: Part, given: Any, at: At) -> Any:
     """What is kept of one row alone. None: the row does not count."""
     if part.kind in ("first", "latest"):
         return {"value": given, **dict(zip(_AT, at, strict=True))}

@@ -83,7 +83,7 @@ class Fold:
         was_there = [value is not None for value in values]
         add, entries = self.results.folding.add, batch.entries
         for code, row in zip(codes.tolist(), rows.tolist(), strict=True):
-            values[code] = add(values[code], entries[row])
+            values[code] = add(values[code], *entries[row])
         times = times_of(before, TIME)
         np.maximum.at(times, codes, batch.times[rows])
         self._keep(state, groups, keys, values, times, starts)

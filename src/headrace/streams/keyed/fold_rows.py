@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headrace.streams.keyed.folding import Entry, Folding, Value, values_array
+from headrace.streams.keyed.folding import At, Folding, Value, values_array
 from headrace.streams.keyed.operator import DELETED, SIDE, TIME
 from headrace.streams.keyed.order import (
     OFFSET,
@@ -37,6 +37,9 @@ def row_column(side: int) -> str:
     return f"_row_{side}"
 
 
+Entry = tuple[int, dict[str, Any], At]  # the input that a row came from, its columns, and when and where it came
+
+
 class Batch(NamedTuple):
     """Rows in the order in which they count, those of a key together. `codes` are the numbers of keys in `groups`."""
 
@@ -56,9 +59,11 @@ def batch_of(rows: pa.Table) -> Batch:
     at = zip(times.tolist(), numbers(rows, PLACE)[order].tolist(), numbers(rows, OFFSET)[order].tolist(), strict=True)
     take = pa.array(order)
     by_side = {side: column(rows, row_column(side)).take(take).to_pylist() for side in set(sides)}
-    entries = [
-        Entry(side, by_side[side][number], when) for number, (side, when) in enumerate(zip(sides, at, strict=True))
-    ]
+    if len(by_side) == 1:
+        (given,) = by_side.values()
+    else:
+        given = [by_side[side][number] for number, side in enumerate(sides)]
+    entries = list(zip(sides, given, at, strict=True))
     some_row = np.zeros(len(groups.keys), np.int64)
     some_row[groups.codes] = np.arange(len(rows))  # any of them has the key
     return Batch(groups, groups.codes[order], times, entries, column(rows, KEYS).take(pa.array(some_row)))

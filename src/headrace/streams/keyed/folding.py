@@ -6,7 +6,7 @@ the user's may give None, too: then the group ends, and its next row starts it a
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -15,12 +15,8 @@ from headrace.streams.functions import Function
 Value = dict[str, Any]
 
 
-class Entry(NamedTuple):
-    """A row of input number `side`, by when and where it came: later ones are greater."""
-
-    side: int
-    row: dict[str, Any]
-    at: tuple[int, int, int]  # time in microseconds, place, offset
+# When and where a row came: time in microseconds, place, offset. Later ones are greater.
+At = tuple[int, int, int]
 
 
 class Folding(Protocol):
@@ -32,8 +28,8 @@ class Folding(Protocol):
     def results(self) -> pa.Schema:
         """Of what comes out for a group, beside its key."""
 
-    def add(self, value: Value | None, entry: Entry) -> Value | None:
-        """With one more row. May change the value that it was given."""
+    def add(self, value: Value | None, side: int, row: dict[str, Any], at: At) -> Value | None:
+        """With one more row, of input number `side`. May change the value that it was given."""
 
     def merge(self, one: Value, other: Value) -> Value | None:
         """Of two sessions; `one` is the earlier."""
@@ -58,8 +54,8 @@ class Reducing:
     def value_type(self) -> pa.StructType:
         return self.row_type
 
-    def add(self, value: Value | None, entry: Entry) -> Value | None:
-        return entry.row if value is None else called(self.operator, self.function, value, entry.row)
+    def add(self, value: Value | None, side: int, row: dict[str, Any], at: At) -> Value | None:  # noqa: ARG002
+        return row if value is None else called(self.operator, self.function, value, row)
 
     def merge(self, one: Value, other: Value) -> Value | None:
         return called(self.operator, self.function, one, other)
@@ -82,10 +78,10 @@ class FoldingRows:
     def value_type(self) -> pa.StructType:
         return pa.struct(list(self.results))
 
-    def add(self, value: Value | None, entry: Entry) -> Value | None:
+    def add(self, value: Value | None, side: int, row: dict[str, Any], at: At) -> Value | None:  # noqa: ARG002
         if value is None:
             value = called(self.operator, self.initial)
-        return called(self.operator, self.functions[entry.side], value, entry.row)
+        return called(self.operator, self.functions[side], value, row)
 
     def merge(self, one: Value, other: Value) -> Value | None:
         assert self.merging is not None, self

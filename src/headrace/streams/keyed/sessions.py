@@ -1,4 +1,4 @@
-"""Folds over sessions: rows of a key with less than the gap between one and the next.
+"""Folds over sessions: rows of a key with at most the gap between one and the next.
 
 A session begins with its first row and ends the gap after its last. A row between two sessions makes one of them. The
 key of a result has both ends, so that a session that grows is a new row, and the old one is deleted, as in Kafka
@@ -20,10 +20,11 @@ from headrace.streams.keyed.fold_rows import (
     VALUE,
     Batch,
     Change,
+    Entry,
     Results,
     batch_of,
 )
-from headrace.streams.keyed.folding import Entry, Folding, Value, values_array
+from headrace.streams.keyed.folding import Folding, Value, values_array
 from headrace.streams.keyed.operator import GROUP, SUB, UNTIL, Clock
 from headrace.streams.keyed.order import column
 from headrace.streams.keyed.state_table import StateTable
@@ -101,13 +102,13 @@ class FoldSessions:
         return found
 
     def _add_row(self, key: _Key, entry: Entry, over_us: int | None) -> None:
-        at, gap = entry.at[0], self.gap_ms * US
-        near = [each for each in key.sessions if each.start - gap < at < each.last + gap]
+        at, gap = entry[-1][0], self.gap_ms * US
+        near = [each for each in key.sessions if each.start - gap <= at <= each.last + gap]
         start = min([at, *(each.start for each in near)])
         last = max([at, *(each.last for each in near)])
         if over_us is not None and last + gap <= over_us:
             return
-        value = self.results.folding.add(_merged(near, self.results.folding), entry)
+        value = self.results.folding.add(_merged(near, self.results.folding), *entry)
         key.gone.extend(each for each in near if not each.is_new)
         key.sessions = [each for each in key.sessions if each not in near]
         if value is not None:

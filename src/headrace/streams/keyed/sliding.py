@@ -31,11 +31,12 @@ from headrace.streams.keyed.fold_rows import (
     VALUE,
     Batch,
     Change,
+    Entry,
     Results,
     batch_of,
     times_array,
 )
-from headrace.streams.keyed.folding import Entry, Value, values_array
+from headrace.streams.keyed.folding import Value, values_array
 from headrace.streams.keyed.operator import GROUP, SUB, TIME, UNTIL, Clock
 from headrace.streams.keyed.order import Ints, column, times_of
 from headrace.streams.keyed.state_table import StateTable
@@ -111,12 +112,12 @@ class FoldSliding:
     def _add(self, batch: Batch, state: StateTable, watermark_ms: int) -> list[_Key]:
         keys = _windows_of(batch, state)
         for code, entry in zip(batch.codes.tolist(), batch.entries, strict=True):
-            if entry.at[0] // US + 1 + self.difference_ms > watermark_ms:
+            if entry[-1][0] // US + 1 + self.difference_ms > watermark_ms:
                 self._add_row(keys[code], entry, watermark_ms)
         return keys
 
     def _add_row(self, key: _Key, entry: Entry, watermark_ms: int) -> None:
-        time_us = entry.at[0]
+        time_us = entry[-1][0]
         at, size, add = time_us // US, self.difference_ms, self.results.folding.add
         left, right = at - size, at + 1
         first = bisect_left(key.starts, left)
@@ -129,18 +130,18 @@ class FoldSliding:
         for start in key.starts[first:beyond]:
             window = key.windows[start]
             if start + size > watermark_ms:
-                window.value = add(window.value, entry)
+                window.value = add(window.value, *entry)
                 window.latest_us = max(window.latest_us, time_us)
                 window.is_changed = True
         if left not in key.windows and at > watermark_ms:
             shares = before is not None and before.latest_us // US >= left
             so_far = deepcopy(before.value) if shares and before is not None else None
-            new.append(_Window(left, add(so_far, entry), time_us, is_changed=True))
+            new.append(_Window(left, add(so_far, *entry), time_us, is_changed=True))
         if before is not None:
             follower = before.latest_us // US + 1  # where the right window of the row before starts
             is_new = follower not in key.windows and follower != left
             if is_new and follower <= at <= follower + size and follower + size > watermark_ms:
-                new.append(_Window(follower, add(None, entry), time_us, is_changed=True))
+                new.append(_Window(follower, add(None, *entry), time_us, is_changed=True))
         for window in new:
             key.put(window)
 

@@ -202,13 +202,14 @@ class StateTable:
 
     def _index_one(self, groups: list[bytes], start: int) -> None:
         assert self._one is not None
-        before = self.positions(groups)
-        self._one.update(zip(groups, range(start, start + len(groups)), strict=True))
+        put = dict(zip(groups, range(start, start + len(groups)), strict=True))
+        before = np.fromiter(map(self._one.get, put, repeat(-1)), np.int64, len(put))
         alive = np.frombuffer(self._alive, np.uint8)
-        dead = before[before >= 0]
-        alive[dead] = 0
-        now = self.positions(groups)
-        alive[start:] = now == np.arange(start, start + len(groups))
+        alive[before[before >= 0]] = 0
+        if len(put) < len(groups):
+            alive[start:] = 0
+            alive[np.fromiter(put.values(), np.int64, len(put))] = 1
+        self._one.update(put)
         self._live = len(self._one)
 
     def _index_many(self, groups: list[bytes], subs: list[bytes], start: int) -> None:

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from headrace.streams.keyed.aggregating import Aggregating, Part, Totals
-from headrace.streams.keyed.folding import Entry
 
 LONG, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()
 
@@ -16,7 +15,7 @@ def folded(part: Part, values: list[Any], *, kind: type[Aggregating] | type[Tota
     folding = kind((part,))
     value = None
     for number, given in enumerate(values):
-        value = folding.add(value, Entry(0, {part.name: given}, (number, 0, number)))
+        value = folding.add(value, *(0, {part.name: given}, (number, 0, number)))
     kept = pa.array([value], folding.value_type).to_pylist()[0]
     return pa.array([folding.result(kept)[part.name]], part.result).to_pylist()[0]
 
@@ -60,9 +59,9 @@ def test_decimals_are_exact_and_averages_of_them_are_rounded_as_spark_does() -> 
 @pytest.mark.parametrize(("kind", "result"), [("first", "early"), ("latest", "late")])
 def test_first_and_latest_go_by_time_and_not_by_arrival(kind: str, result: str) -> None:
     folding = Aggregating((Part("n", kind, TEXT, TEXT),))
-    value = folding.add(None, Entry(0, {"n": "middle"}, (5, 0, 0)))
-    value = folding.add(value, Entry(0, {"n": "late"}, (9, 0, 1)))
-    value = folding.add(value, Entry(0, {"n": "early"}, (1, 0, 2)))
+    value = folding.add(None, *(0, {"n": "middle"}, (5, 0, 0)))
+    value = folding.add(value, *(0, {"n": "late"}, (9, 0, 1)))
+    value = folding.add(value, *(0, {"n": "early"}, (1, 0, 2)))
     assert value is not None
     assert folding.result(value) == {"n": result}
 
@@ -70,7 +69,7 @@ def test_first_and_latest_go_by_time_and_not_by_arrival(kind: str, result: str) 
 def test_two_sessions_become_one() -> None:
     parts = (Part("n", "count", None, LONG), Part("mean", "avg", LONG, DOUBLE), Part("all", "collect", LONG, LONG))
     folding = Aggregating(parts)
-    values = [folding.add(None, Entry(0, {"mean": n, "all": n}, (n, 0, n))) for n in (1, 2)]
+    values = [folding.add(None, *(0, {"mean": n, "all": n}, (n, 0, n))) for n in (1, 2)]
     assert values[0] is not None
     assert values[1] is not None
     merged = folding.merge(values[0], values[1])
@@ -92,7 +91,7 @@ def totalled(*changes: tuple[int, float | None]) -> dict[str, Any]:
     value = None
     for sign, given in changes:
         row = {"known": given, "total": given, "mean": given}
-        value = TOTALS.add(value, Entry(0 if sign > 0 else 1, row, (0, 0, 0)))
+        value = TOTALS.add(value, *(0 if sign > 0 else 1, row, (0, 0, 0)))
         value = pa.array([value], TOTALS.value_type).to_pylist()[0]
     assert value is not None
     return TOTALS.result(value)

@@ -32,8 +32,9 @@ def test_what_came_and_went_within_a_batch_is_not_told() -> None:
     assert story.step(In("a", 0), In("a", 15), In("a", 8)) == [window(0, 25, n=3)]
 
 
-def test_rows_that_are_the_gap_apart_are_two_sessions() -> None:
-    assert counted().step(In("a", 0), In("a", 10)) == [window(0, 10, n=1), window(10, 20, n=1)]
+def test_rows_that_are_the_gap_apart_are_one_session_and_a_millisecond_more_makes_two() -> None:
+    assert counted().step(In("a", 0), In("a", 10)) == [window(0, 20, n=2)]
+    assert counted().step(In("a", 0), In("a", 11)) == [window(0, 10, n=1), window(11, 21, n=1)]
 
 
 def test_earlier_values_come_first_when_sessions_are_merged() -> None:
@@ -77,7 +78,7 @@ def test_the_table_of_sessions_does_not_depend_on_the_order_of_rows(batches: lis
         times = sorted(row.ms for rows in batches for row in rows if row.key == key)
         while times:
             session = [times.pop(0)]
-            while times and times[0] - session[-1] < 10:
+            while times and times[0] - session[-1] <= 10:
                 session.append(times.pop(0))
             expected[key, session[0], session[-1] + 10] = len(session)
     assert table == expected
