@@ -5,7 +5,7 @@
 | `tumbling("1m")` | of one minute; each row is in one window |
 | `hopping("1h", "5m")` | of one hour, a new window every five minutes; each row is in twelve windows |
 | `sliding("1m")` | not more than one minute apart; a window for each different set of rows (Kafka's SlidingWindows) |
-| `session("30m")` | with gaps of less than 30 minutes between them; a row between two sessions joins them |
+| `session("30m")` | with gaps of at most 30 minutes between them; a row between two sessions joins them |
 """
 
 from dataclasses import dataclass
