@@ -23,9 +23,11 @@ def latest_rows(df: DataFrame) -> DataFrame:
 
 
 def looked_up(left: DataFrame, right: DataFrame, node: GlobalLookup) -> DataFrame:
+    """As in Kafka Streams, rows without a value have no part in it, not even in a left join."""
     table = right.select(*(column(name).alias(_RIGHT + name) for name in names(node.inputs[1].shape.columns)))
     matches = [column(ours) == column(_RIGHT + theirs) for ours, theirs in node.on]
-    joined = left.join(F.broadcast(table), matches, "inner" if node.how == "inner" else "left")
+    rows = left.where(~F.col(DELETED))
+    joined = rows.join(F.broadcast(table), matches, "inner" if node.how == "inner" else "left")
     ours = names(node.inputs[0].shape.columns)
     return joined.select(*(_side(name, ours) for name in names(node.shape.columns)), *hidden_of(left))
 
