@@ -102,7 +102,7 @@ def _described(file: str) -> dict[str, Any]:
     return found
 
 
-def _rows(file: str) -> dict[str, int]:
+def _rows(file: str) -> dict[str, int | None]:
     return {query["name"]: (query["progress"] or {}).get("rows") for query in _described(file)["queries"]}
 
 

@@ -15,7 +15,7 @@ import click
 from headrace.cli.connect import ask
 from headrace.cli.output import Finding
 from headrace.cli.pipeline_apps import need_spark, plan_errors
-from headrace.cli.pipeline_view import Lines, Screen, bar, show_summary
+from headrace.cli.pipeline_view import Lines, Screen, View, bar, show_summary
 from headrace.streams.durations import duration_ms
 from headrace.streams.errors import QueryFailedError
 from headrace.streams.known_apps import lags, queries_of
@@ -96,7 +96,8 @@ def _run(deployment: Deployment, *, as_json: bool) -> None:
     stopping = threading.Event()
     with failures(stopping), asked_to_stop(stopping), start(deployment) as running:
         _take_signals(stopping)  # PySpark has put its own in their place, which would cancel what runs
-        view = Lines(as_json=as_json) if as_json or not click.get_text_stream("stdout").isatty() else Screen()
+        is_watched = click.get_text_stream("stdout").isatty() and not as_json
+        view: View = Screen() if is_watched else Lines(as_json=as_json)
         with view:
             while not stopping.is_set() and not running.wait(timeout=_REFRESH_SECONDS):
                 view.show(running.progress())

@@ -9,13 +9,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any, Final
 
 from headrace.streams.errors import PlanError, nearest
 from headrace.streams.plan import Plan, Sink, Source
 from headrace.streams.queries import cut
 from headrace.streams.rewrites import rewrite
-from headrace.streams.schema import names, type_of
+from headrace.streams.schema import names
 from headrace.streams.serdes import BytesSerde, JsonSerde, LongSerde, OwnSerde, Serde, StringSerde
 from headrace.streams.shapes import WINDOW_COLUMNS, Kind, Shape
 
@@ -43,6 +44,10 @@ class TableTopic:
     @property
     def is_windowed(self) -> bool:
         return _WINDOW[0] in self.shape.key
+
+    @cached_property
+    def types(self) -> dict[str, str | None]:
+        return {field.name: field.type for field in self.shape.columns}
 
 
 def table_topics(plan: Plan) -> dict[str, TableTopic]:
@@ -90,11 +95,24 @@ def row_of(table: TableTopic, key: bytes | None, value: bytes) -> Row | None:
     A time is a datetime, a date a date, binary is bytes; all else is as JSON has it.
     """
     try:
-        row = _decoded(table.value or JsonSerde(None), value, table.shape)
+        row = _decoded(table.value or JsonSerde(None), value, table)
         row |= _decoded_key(table, key)
     except Exception:  # a function of the user's may raise anything
         return None
-    return {name: row.get(name) for name in names(table.shape.columns)}
+    return {name: row.get(name) for name in table.types}
+
+
+def key_of(table: TableTopic, values: tuple[Any, ...]) -> bytes | None:
+    """The key of a record by the values of the key's columns; None if only its records can tell how they write it."""
+    if len(table.shape.key) != 1 or len(values) != 1:
+        return None
+    (value,) = values
+    if isinstance(table.key, LongSerde) and isinstance(value, int):
+        return value.to_bytes(8, "big", signed=True)
+    # Other types have several forms as text, such as 1.0 and 1.0E0.
+    is_plain = table.types[table.shape.key[0]] in ("string", *_INTEGERS) and isinstance(value, str | int)
+    is_text = table.key is None or isinstance(table.key, StringSerde)
+    return str(value).encode() if is_plain and is_text else None
 
 
 def from_text(text: str, column_type: str | None) -> Any:
@@ -114,20 +132,20 @@ def _decoded_key(table: TableTopic, key: bytes | None) -> Row:
     if key is None or not table.shape.key:
         return {}
     if table.key is not None:
-        return _decoded(table.key, key, table.shape)
+        return _decoded(table.key, key, table)
     if len(table.shape.key) > 1:
-        return _decoded(JsonSerde(None), key, table.shape)
+        return _decoded(JsonSerde(None), key, table)
     (name,) = table.shape.key
-    return {name: from_text(key.decode(), type_of(table.shape.columns, name))}
+    return {name: from_text(key.decode(), table.types[name])}
 
 
-def _decoded(serde: Serde, data: bytes, shape: Shape) -> Row:
+def _decoded(serde: Serde, data: bytes, table: TableTopic) -> Row:
     match serde:
         case JsonSerde():
             found = json.loads(data)
             if not isinstance(found, Mapping):
                 raise TypeError("it is no JSON object")
-            return {name: _value(found[name], type_of(shape.columns, name)) for name in found}
+            return {name: _value(value, table.types.get(name)) for name, value in found.items()}
         case StringSerde():
             return {serde.column: from_text(data.decode(), serde.type)}
         case LongSerde():

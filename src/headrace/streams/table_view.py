@@ -7,7 +7,7 @@
 
 It is a replay of the table's topic, and goes on from where it was each time it is asked: so it has what the last
 micro-batches have committed, and nothing that might be taken back. It needs no Spark, and works from anywhere, whether
-the app runs or not. All rows are in memory.
+the app runs or not. All records are in memory, and are decoded when somebody asks for them.
 """
 
 import threading
@@ -21,7 +21,7 @@ from headrace.client.admin import AsyncAdmin
 from headrace.client.errors import UnknownTopicError
 from headrace.streams.errors import PlanError
 from headrace.streams.plan import Plan
-from headrace.streams.table_topics import Row, TableTopic, row_of, table_topic
+from headrace.streams.table_topics import Row, TableTopic, key_of, row_of, table_topic
 
 _START: Final = "window_start"
 
@@ -38,6 +38,8 @@ class TableView:
         self.table: Final = table
         self._admin = AsyncAdmin(bootstrap)
         self._lock = threading.Lock()
+        self._records: dict[bytes | None, bytes | None] = {}  # the last value of each key
+        self._undecoded: set[bytes | None] = set()
         self._rows: dict[bytes | None, Row] = {}
         self._groups: dict[tuple[Any, ...], dict[bytes | None, Row]] = {}
         self._positions: dict[int, int] = {}
@@ -65,6 +67,7 @@ class TableView:
         column = self.table.group[0] if self.table.group else self.table.shape.key[0]
         with self._lock:
             self._refresh()
+            self._decode_all()
             rows = [
                 row
                 for row in self._rows.values()
@@ -78,7 +81,7 @@ class TableView:
         """Read what is new in the topic; how many rows there are now. Every question does it by itself."""
         with self._lock:
             self._refresh()
-            return len(self._rows)
+            return len(self._records)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.range())
@@ -103,6 +106,12 @@ class TableView:
             raise PlanError(f"the key of table {self.table.name!r} is ({', '.join(group)}), and was given {key!r}")
         with self._lock:
             self._refresh()
+            known = key_of(self.table, key)
+            if known is not None:
+                value = self._records.get(known)
+                row = None if value is None else row_of(self.table, known, value)
+                return [] if row is None else [row]
+            self._decode_all()
             return sorted(self._groups.get(key, {}).values(), key=self._order)
 
     def _order(self, row: Row) -> tuple[tuple[bool, Any], ...]:
@@ -114,10 +123,16 @@ class TableView:
 
         parts = [Part(self.table.topic, *each) for each in background.call(self._new_parts())]
         for records in fetch_tables(self._admin._cluster, parts, FetchSettings(read_committed=True)):
-            keys, values = records.column("key").to_pylist(), records.column("value").to_pylist()
-            for key, value in zip(keys, values, strict=True):
-                self._change(key, value)
+            self._keep(records.column("key").to_pylist(), records.column("value").to_pylist())
         self._positions.update({part.partition: part.end for part in parts})
+
+    def _keep(self, keys: list[bytes | None], values: list[bytes | None]) -> None:
+        self._records.update(zip(keys, values, strict=True))
+        self._undecoded.update(keys)
+        if None in values:
+            for key in keys:
+                if self._records.get(key, b"") is None:  # its last record here is a tombstone
+                    del self._records[key]
 
     async def _new_parts(self) -> list[Any]:
         from headrace.client.arrow_ranges import resolve
@@ -139,20 +154,26 @@ class TableView:
         """It is another topic of the same name."""
         self._topic_id = topic_id
         self._positions.clear()
+        self._records.clear()
+        self._undecoded.clear()
         self._rows.clear()
         self._groups.clear()
 
-    def _change(self, key: bytes | None, value: bytes | None) -> None:
-        before = self._rows.pop(key, None)
-        if before is not None:
-            group = self._group(before)
-            self._groups[group].pop(key)
-            if not self._groups[group]:
-                del self._groups[group]
-        row = None if value is None else row_of(self.table, key, value)
-        if row is not None:
-            self._rows[key] = row
-            self._groups.setdefault(self._group(row), {})[key] = row
+    def _decode_all(self) -> None:
+        """Those that have changed since it was last done."""
+        while self._undecoded:
+            key = self._undecoded.pop()
+            before = self._rows.pop(key, None)
+            if before is not None:
+                group = self._group(before)
+                self._groups[group].pop(key)
+                if not self._groups[group]:
+                    del self._groups[group]
+            value = self._records.get(key)
+            row = None if value is None else row_of(self.table, key, value)
+            if row is not None:
+                self._rows[key] = row
+                self._groups.setdefault(self._group(row), {})[key] = row
 
     def _group(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.table.group)

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from headrace.streams import App, Json, Long, PlanError, String, col, count, sum_, tumbling
-from headrace.streams.table_topics import from_text, row_of, table_topic, table_topics
+from headrace.streams.table_topics import from_text, key_of, row_of, table_topic, table_topics
 
 
 def the_app() -> App:
@@ -73,6 +73,15 @@ def test_windows_are_a_part_of_the_key_that_is_asked_for_in_its_own_way() -> Non
     minutes = table_topic(the_app().plan, "minutes")
     assert (minutes.group, minutes.is_windowed) == (("country",), True)
     assert not table_topic(the_app().plan, "cities").is_windowed
+
+
+def test_keys_whose_bytes_are_known_without_looking_at_records() -> None:
+    plan = the_app().plan
+    assert key_of(table_topic(plan, "inner"), ("DE",)) is None, "a topic between queries has JSON objects as keys"
+    assert key_of(table_topic(plan, "totals"), (12,)) == b"12"
+    assert key_of(table_topic(plan, "users"), (-7,)) == (-7).to_bytes(8, "big", signed=True)
+    assert key_of(table_topic(plan, "cities"), ("DE", "Ulm")) is None
+    assert key_of(table_topic(plan, "minutes"), ("DE",)) is None
 
 
 def test_values_from_a_command_line() -> None:

@@ -63,6 +63,8 @@ def test_keys_of_several_columns(app: App) -> None:
         assert view.get("DE", "Bonn") is None
         with pytest.raises(PlanError, match=r"the key of table 'cities' is \(country, city\), and was given \('DE',\)"):
             view.get("DE")
+        write(app, "cities", ({"country": "DE", "city": "Ulm"}, None))
+        assert view.get("DE", "Ulm") is None
 
 
 def test_windows_of_a_key_and_of_all(app: App) -> None:
@@ -92,6 +94,10 @@ def test_what_a_transaction_has_not_committed_is_not_there(app: App) -> None:
             producer.send(topic, key="DE", value=b'{"country":"DE","n":2}').result()
             assert view.get("DE") == {"country": "DE", "n": 1}
         assert view.get("DE") == {"country": "DE", "n": 2}
+        producer.begin_transaction()
+        producer.send(topic, key="DE", value=b'{"country":"DE","n":3}').result()
+        producer.abort_transaction()
+        assert view.get("DE") == {"country": "DE", "n": 2}
 
 
 def test_a_topic_that_is_made_anew_is_read_anew(app: App) -> None:
@@ -102,3 +108,6 @@ def test_a_topic_that_is_made_anew_is_read_anew(app: App) -> None:
         assert len(view) == 0
         write(app, "countries", country("AT", 1))
         assert [row["country"] for row in view] == ["AT"]
+        admin.delete_topic(f"{app.name}-countries")
+        write(app, "countries", country("IT", 1), country("ES", 1))
+        assert [row["country"] for row in view] == ["ES", "IT"], "though nobody has asked while it was away"

@@ -8,4 +8,4 @@ from headrace.streams.loading import own_modules
 def ship(directory: str) -> None:
     """From now on, what modules below this directory define is sent by value."""
     for module in own_modules(directory):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[attr-defined]  # PySpark re-exports it untyped
+        cloudpickle.register_pickle_by_value(module)
