@@ -22,6 +22,8 @@ from headrace.streams.rewrites import rewrite
 from headrace.streams.runnable import check_runnable
 
 _PARTITIONS: Final = 2
+_LEAST_PAUSE_MS: Final = 50
+_PAUSE_MS_PER_QUERY: Final = 20
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -44,13 +46,15 @@ class AppTest:
 
     def feed(self, topic: str, *rows: object, key: object = None, at: datetime | str | None = None) -> None:
         """Add records to a topic of the app's sources: dicts of columns, bytes as they are, None for a tombstone.
+        A `Record` stays as it is, with its own key and time.
 
         The key comes from the row's columns unless it is given. `at` is the time of the records, a datetime or an ISO
         text; else it is the first second of the year 2000.
         """
         source = source_of(self._plan, topic)
         time = _time(at)
-        self._topics.append(topic, [Record(*encoded(source, row, key), time) for row in rows])
+        made = [row if isinstance(row, Record) else Record(*encoded(source, row, key), time) for row in rows]
+        self._topics.append(topic, made)
 
     def run(self) -> None:
         """Work off everything that was fed. Raises StreamingQueryException if a query fails."""
@@ -88,9 +92,9 @@ class AppTest:
         base = self._given if self._given is not None else session(self._plan.app, self._master)
         own = own_session(base, self._plan.partitions or _PARTITIONS)
         queries = cut(rewrite(self._plan))
-        often: Mapping[str, Any] = {
-            "processingTime": "50 milliseconds"
-        }  # without a pause, idle queries take the processor
+        # Without a pause idle queries take the processor, and the more of them there are, the longer it must be.
+        pause_ms = max(_LEAST_PAUSE_MS, _PAUSE_MS_PER_QUERY * len(queries))
+        often: Mapping[str, Any] = {"processingTime": f"{pause_ms} milliseconds"}
         for compiled in compiled_queries(self._plan, queries, own, self._topics):
             self._queries[compiled.query.name] = started(compiled, join(self._directory, "state"), often)
 
