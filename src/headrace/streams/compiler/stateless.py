@@ -1,5 +1,8 @@
 """Operators that keep nothing: projections and filters of Spark's, and Python functions where the user gave them."""
 
+import operator
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -54,7 +57,8 @@ def compile_stateless(node: Node, inputs: list[DataFrame]) -> DataFrame | None:
         case ToStream():
             return _changes(df, node)
         case ToTable():
-            return df
+            # As in Kafka Streams, a row whose whole key is NULL is in no table.
+            return df.where(reduce(operator.or_, (key.isNotNull() for key in key_columns(node.shape))))
     return None
 
 
@@ -66,10 +70,10 @@ def _filtered(df: DataFrame, node: Filter) -> DataFrame:
     return df.withColumn(DELETED, F.col(DELETED) | ~F.coalesce(passes, F.lit(False))).drop(_KEPT)
 
 
-def _condition(df: DataFrame, condition: Condition, operator: str) -> tuple[DataFrame, Column]:
+def _condition(df: DataFrame, condition: Condition, name: str) -> tuple[DataFrame, Column]:
     if isinstance(condition, Expression):
         return df, to_column(condition)
-    return with_condition(df, condition, _KEPT, operator=operator), F.col(_KEPT)
+    return with_condition(df, condition, _KEPT, operator=name), F.col(_KEPT)
 
 
 def _branched(df: DataFrame, node: Branch) -> DataFrame:
