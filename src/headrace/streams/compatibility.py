@@ -10,7 +10,7 @@ from dataclasses import fields
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from headrace.streams.plan import Deduplicate, Node, Plan, Source
+from headrace.streams.plan import Deduplicate, Node, Plan, Source, TableLookup
 from headrace.streams.queries import Query, cut
 from headrace.streams.rewrites import rewrite
 from headrace.streams.schema import Schema
@@ -133,6 +133,8 @@ def _changed_types(old: Node, new: Node) -> list[Difference]:
 def _kept(node: Node) -> Schema:
     if isinstance(node, Deduplicate):
         return tuple(field for field in node.shape.columns if field.name in node.columns)
+    if isinstance(node, TableLookup):  # of the stream it keeps nothing
+        return node.inputs[1].shape.columns
     return node.shape.columns
 
 

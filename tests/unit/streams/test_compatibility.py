@@ -5,6 +5,7 @@ import pytest
 
 from headrace.streams import App, Json, Verdict, avg, col, compatible, count, sum_, tumbling
 from headrace.streams.compatibility import verdict
+from headrace.streams.plan import Plan
 from tests.unit.streams.pipelines import PIPELINES, new_app
 
 
@@ -45,6 +46,19 @@ def test_stateless_operators_and_sinks_change_freely(change: Callable[[App, Any]
 
 def test_a_source_may_get_more_columns() -> None:
     assert between(original, schema="id long, user string, amount double, more string") == []
+
+
+def test_a_stream_that_is_joined_with_a_table_may_get_more_columns_and_the_table_may_not() -> None:
+    def plan(orders: str, users: str) -> Plan:
+        app = new_app()
+        table = app.table("users", key="user", value=Json(users))
+        app.stream("orders", value=Json(orders)).join(table, on="user", name="known").to("known")
+        return app.plan
+
+    before = plan("user string", "tier string")
+    assert compatible(before, plan("user string, amount double", "tier string")) == []
+    (difference,) = compatible(before, plan("user string", "tier string, since long"))
+    assert str(difference).startswith("known: column 'since' was not there and is bigint")
 
 
 @pytest.mark.parametrize(
