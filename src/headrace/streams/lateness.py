@@ -41,7 +41,7 @@ def deadline_of(node: Node) -> Deadline | None:
         case Grouping(window=Session() as window):
             return Deadline(window.gap_ms)
         case Grouping(window=Sliding() as window):
-            return Deadline(window.difference_ms)
+            return Deadline(window.difference_ms + 1)  # the end of its right window, which starts after the row
         case StreamJoin() | Deduplicate():
             return Deadline(0)
     return None

@@ -14,7 +14,7 @@ from tests.unit.streams.pipelines import new_app, orders_of, users_of
         (tumbling("1m"), Deadline(60_000, 60_000)),
         (hopping("1m", "10s"), Deadline(60_000, 10_000)),
         (session("30s"), Deadline(30_000)),
-        (sliding("5s"), Deadline(5_000)),
+        (sliding("5s"), Deadline(5_001)),
     ],
 )
 def test_the_deadline_of_a_window_is_the_end_of_the_last_one_with_the_row(window: Any, deadline: Deadline) -> None:
