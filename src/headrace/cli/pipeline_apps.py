@@ -15,6 +15,7 @@ from headrace.streams.known_apps import KnownApp, app_in, apps_of_this_machine
 from headrace.streams.loading import is_file, load_app
 from headrace.streams.naming import checked_name
 from headrace.streams.plan import Plan
+from headrace.streams.saved_plan import saved_plan
 
 
 class Chosen(NamedTuple):
@@ -38,12 +39,13 @@ def chosen(text: str, *, state: str | None = None, bootstrap: str | None = None)
             return Chosen(app.name, app.plan, bootstrap or app.bootstrap, where, app_in(where, app.name), app)
         where = os.path.abspath(state or default_state(checked_name(text, what="the name of the app")))
         known = app_in(where, text)
-    if known.plan is None:
+        plan = saved_plan(where)
+    if plan is None:
         names = [app.name for app in apps_of_this_machine()]
         hint = nearest(text, names) or "`headrace pipeline list` shows those that have; else name its FILE, or --state."
         raise Complaint(f"No pipeline {text} has run on this machine, with its state in {where}.", hint=hint)
     said = known.progress.bootstrap if known.progress is not None else DEFAULT
-    return Chosen(text, known.plan, bootstrap or said, where, known, None)
+    return Chosen(text, plan, bootstrap or said, where, known, None)
 
 
 @contextmanager

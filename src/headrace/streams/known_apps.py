@@ -37,27 +37,23 @@ class KnownApp:
 
 
 def app_in(directory: str, name: str) -> KnownApp:
-    """What its state directory says of an app. Raises PlanError if the plan there cannot be read."""
-    return KnownApp(name, directory, saved_plan(directory), is_running(directory), last_progress(directory))
+    """What its state directory says of an app; a plan that cannot be read, as of another version, says nothing."""
+    try:
+        plan = saved_plan(directory)
+    except PlanError:
+        plan = None
+    return KnownApp(name, directory, plan, is_running(directory), last_progress(directory))
 
 
 def apps_of_this_machine(home: str | None = None) -> list[KnownApp]:
-    """Those whose state is where it is unless an app says otherwise. A plan that cannot be read is left out."""
+    """Those whose state is where it is unless an app says otherwise."""
     root = state_home() if home is None else home
     try:
         names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
     except FileNotFoundError:
         return []
-    found = []
-    for name in names:
-        directory = os.path.join(root, name)
-        try:
-            known = app_in(directory, name)
-        except PlanError:
-            known = KnownApp(name, directory, None, is_running(directory))
-        if known.plan is not None or known.is_running:
-            found.append(known)
-    return found
+    found = [app_in(os.path.join(root, name), name) for name in names]
+    return [known for known in found if known.plan is not None or known.is_running]
 
 
 def last_progress(directory: str) -> AppProgress | None:

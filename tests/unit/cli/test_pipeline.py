@@ -267,6 +267,15 @@ def test_one_that_runs_is_not_reset(ran: str, file: str, home: Path) -> None:
         assert headrace("pipeline", "reset", file, "--to-earliest", "--dry-run").code == 0
 
 
+def test_state_whose_plan_cannot_be_read_can_be_reset_by_the_file(ran: str, file: str, home: Path) -> None:
+    (home / ran / "plan.json").write_text("{}")
+    by_name = headrace("pipeline", "reset", ran, "--to-earliest")
+    assert (by_name.code, "this is not a plan that Headrace has written" in by_name.err) == (2, True)
+    done("pipeline", "reset", file, "--to-earliest")
+    assert not (home / ran / "countries").exists()
+    assert not (home / ran / "plan.json").exists()
+
+
 # run, before Spark starts
 
 
