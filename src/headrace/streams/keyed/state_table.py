@@ -176,7 +176,9 @@ class StateTable:
         """Whether what is kept outside has become more than twice as much as there is, or too many pieces."""
         outside = self._rows_outside + len(self._alive) - self._saved + len(self._gone)
         dead = max(outside, len(self._alive)) - self._live
-        return self._chunks_outside >= _MOST_CHUNKS_OUTSIDE or dead > max(self._live, _FEW_ROWS)
+        # Buckets get their chunks in step; by the number of their rows they are not all rewritten in one micro-batch.
+        most_chunks = _MOST_CHUNKS_OUTSIDE + self._live % _MOST_CHUNKS_OUTSIDE
+        return self._chunks_outside >= most_chunks or dead > max(self._live, _FEW_ROWS)
 
     def rewritten(self) -> pa.Table:
         """Everything as one chunk, in the place of all that were kept. Positions are new after it."""
