@@ -9,7 +9,9 @@ operators can do both, and a native one that is followed by another stateful ope
 3. between two stateful operators which share no output mode, and after those whose rows do not keep to a watermark: an
    outer join of streams, whose rows may lack either side and with it its time, and a processor of the user's;
 4. after an operator with state of our own that stands between two of Spark's: its rows have lost the watermark, and
-   Spark lets nobody set a second one.
+   Spark lets nobody set a second one;
+5. before and after windows of our own: they take the watermark at its word, and what a stateful operator before them
+   gives in the moment in which it closes something is behind the watermark already.
 
 At a cut the operator's rows go to a topic of the app's own, `<app>.<operator>`, and the next query reads them from
 there. Sinks that hang on the same stateful operator belong to one query, and write in one transaction; so do all
@@ -89,6 +91,8 @@ def traits(node: Node) -> Traits:
     """What Spark can do with a stateful operator."""
     assert node.stateful, node
     match node:
+        case Aggregate() if node.input.shape.kind is Kind.TABLE:  # a row may leave its group, which Spark cannot do
+            return Traits(_EITHER, native=False)
         case Aggregate(window=None):
             return Traits(_UPDATE, native=True)
         case Aggregate(window=Tumbling() | Hopping()):
@@ -139,21 +143,27 @@ def _frontier(node: Node) -> tuple[str, ...]:
 
 
 def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Rules 1 and 2, and those who do not keep to a watermark."""
+    """Rules 1, 2 and 5, and those who do not keep to a watermark."""
     cuts: set[str] = set()
-    without = {node.name for node in plan.nodes() if isinstance(node, Process) or _is_outer(node)}
+    without = {
+        node.name for node in plan.nodes() if isinstance(node, Process) or _is_outer(node) or _has_own_windows(node)
+    }
     readers: dict[str, list[Node]] = {}
     for node in plan.nodes():
         if node.stateful or isinstance(node, Sink):
             ends = frontiers[node.name]
             for end in ends:
                 readers.setdefault(end, []).append(node)
-            if isinstance(node, Sink) and len(ends) > 1:
+            if (isinstance(node, Sink) and len(ends) > 1) or _has_own_windows(node):
                 cuts.update(ends)
     for name, who in readers.items():
         if any(reader.stateful for reader in who) and (len(who) > 1 or name in without):
             cuts.add(name)
     return cuts
+
+
+def _has_own_windows(node: Node) -> bool:
+    return isinstance(node, Grouping) and node.window is not None and not traits(node).native
 
 
 def _is_outer(node: Node) -> bool:

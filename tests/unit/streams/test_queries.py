@@ -118,6 +118,25 @@ def test_state_of_our_own_may_be_followed_by_a_running_aggregate() -> None:
     assert queries_of(app) == [("tiers", "update", ["orders", "users"], ["tiers"])]
 
 
+def test_windows_of_our_own_are_cut_off_from_all_state_before_and_after_them() -> None:
+    app = new_app()
+    minutes = orders_of(app).group_by("user").windowed(tumbling("1m")).agg(n=count(), name="minutes").emit("final")
+    near = minutes.to_stream().group_by("user").windowed(sliding("1h")).count(name="near")
+    near.to_stream().group_by("count").reduce(max, name="most").to("out")
+    assert queries_of(app) == [
+        ("minutes", "append", ["orders"], ["sales.minutes"]),
+        ("near", "append", ["sales.minutes"], ["sales.near"]),
+        ("most", "append", ["sales.near"], ["out"]),
+    ]
+
+
+def test_groups_of_a_table_are_state_of_our_own_which_others_may_follow() -> None:
+    app = new_app()
+    tiers = users_of(app).group_by("tier").count(name="tiers")
+    tiers.to_stream().group_by("count").reduce(max, name="most").to("out")
+    assert queries_of(app) == [("most", "append", ["users"], ["out"])]
+
+
 def test_a_query_comes_after_those_whose_topics_it_reads() -> None:
     app = new_app()
     first = orders_of(app).group_by("user").count(name="first")
