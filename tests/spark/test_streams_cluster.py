@@ -78,7 +78,7 @@ def test_an_app_runs_until_it_is_stopped(spark: SparkSession, broker: headrace.B
         produce(broker, "live-orders", orders(4, 6))
         wait_until(lambda: _count(broker, "live-out") == 4)
         assert not running.wait(timeout=0)
-    assert running.wait(timeout=60)
+    assert running.wait(timeout=DEADLINE_SECONDS)
     assert not any(query.isActive for query in running.queries.values())
 
 
@@ -125,10 +125,12 @@ def test_what_cannot_be_run_is_refused_before_anything_happens(
     spark: SparkSession, broker: headrace.Broker, tmp_path: Path
 ) -> None:
     app = App("refused", broker.address, state=tmp_path / "state")
-    app.stream("refused-orders", value=Json(ORDERS)).peek(print).to("refused-out")
-    with pytest.raises(CannotRunError, match="peek-1"):
+    users = app.global_table("refused-users", key="user", value=Json("tier string"))
+    known = app.stream("refused-orders", value=Json(ORDERS)).join(users, on="user")
+    known.group_by("tier").agg(n=count(), name="tiers").to("refused-out")
+    with pytest.raises(CannotRunError, match="tiers"):
         app.start(spark)
-    with pytest.raises(CannotRunError, match="peek-1"):
+    with pytest.raises(CannotRunError, match="tiers"):
         app.test(spark)
     assert not (tmp_path / "state").exists()
 

@@ -31,7 +31,8 @@ _TRAINING: Final = """
 import sys, time
 from headrace.spark.spark_session import session
 
-spark = session("training", "local[2]")
+# Code that runs once or twice is not worth optimising.
+spark = session("training", "local[2]", conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
 spark.range(10).groupBy().sum().collect()
 rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
 decoded = rows.selectExpr(
