@@ -6,10 +6,9 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -22,8 +21,10 @@ SECONDS = 1400
 
 
 @contextmanager
-def demo(*options: str) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+def demo(*options: str, env: Mapping[str, str] = os.environ) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen(
+        [*COMMAND, *options], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield process
         finally:
@@ -31,8 +32,15 @@ def demo(*options: str) -> Iterator["subprocess.Popen[str]"]:
             process.communicate(timeout=120)
 
 
-def address_in(output: IO[str] | None) -> str:
-    assert output is not None
+def up_to(output: Iterable[str], start: str) -> Iterator[str]:
+    """Its lines up to the first that starts so; all of them if none does."""
+    for line in output:
+        yield line
+        if line.startswith(start):
+            return
+
+
+def address_in(output: Iterable[str]) -> str:
     for line in output:
         if found := re.search(r"a broker is up at (\S+)", line):
             return found[1]
@@ -40,29 +48,39 @@ def address_in(output: IO[str] | None) -> str:
 
 
 @pytest.mark.timeout(SECONDS)
-def test_on_a_machine_without_java_a_driver_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*COMMAND, "--orders", "3000"],
-        env=environment_without_java(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS - 10,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert not done.stderr
-    assert "kill -9" in done.stdout
-    assert "the pipeline starts again" in done.stdout
-    assert "Equal: nothing lost, nothing doubled." in done.stdout
-    assert done.stdout.count(" equal ") == len([line for line in done.stdout.splitlines() if line.startswith("│")]), (
-        "every line of the table"
-    )
-    assert "DIFFERENT" not in done.stdout
+def test_on_a_machine_without_java_a_driver_that_is_killed_loses_and_doubles_nothing_and_keep_goes_on(
+    tmp_path: Path,
+) -> None:
+    """One run for both: with --keep everything goes on after the results, until it is interrupted."""
+    with demo("--orders", "3000", "--keep", env=environment_without_java(tmp_path)) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        lines = list(up_to(process.stdout, "Ctrl-C"))
+        said = "".join(lines)
+        assert lines[-1].startswith("Ctrl-C"), said + process.stderr.read()
+        assert "kill -9" in said
+        assert "the pipeline starts again" in said
+        assert "Equal: nothing lost, nothing doubled." in said
+        assert said.count(" equal ") == len([line for line in lines if line.startswith("│")]), "every line of the table"
+        assert "DIFFERENT" not in said
+
+        address = address_in(lines)
+        (driver,) = [int(found[1]) for line in lines if (found := re.search(r"the pipeline as process (\d+)", line))]
+        os.kill(driver, 0)
+        with headrace.Admin(address) as admin:
+            assert admin.list_group_offsets(topics.CLEAN_APP)
+        assert f"headrace group describe {topics.CLEAN_APP} --bootstrap {address}" in said
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 0
+        assert not process.stderr.read()
+    with pytest.raises(ProcessLookupError):
+        os.kill(driver, 0)
 
 
 @pytest.mark.timeout(SECONDS)
 def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1() -> None:
     with demo("--orders", "600", "--kills", "0") as process:
+        assert process.stdout is not None
         address = address_in(process.stdout)
         forged = json.dumps({"id": "forged", "country": "France", "cents": 1}).encode()
         with headrace.Producer(address) as producer:
@@ -78,27 +96,6 @@ def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1() ->
         "doubled",
     ]
     assert errors == "headrace: the results are not what they must be.\n"
-
-
-@pytest.mark.timeout(SECONDS)
-def test_with_keep_everything_goes_on_until_it_is_interrupted() -> None:
-    with demo("--orders", "300", "--kills", "0", "--keep") as process:
-        address = address_in(process.stdout)
-        assert process.stdout is not None
-        said = []
-        for line in process.stdout:
-            said.append(line)
-            if line.startswith("Ctrl-C"):
-                break
-        (driver,) = [int(found[1]) for line in said if (found := re.search(r"the pipeline as process (\d+)", line))]
-        os.kill(driver, 0)
-        with headrace.Admin(address) as admin:
-            assert admin.list_group_offsets(topics.CLEAN_APP)
-        assert f"headrace group describe {topics.CLEAN_APP} --bootstrap {address}" in "".join(said)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(120) == 0
-    with pytest.raises(ProcessLookupError):
-        os.kill(driver, 0)
 
 
 def _records(address: str) -> Iterator[headrace.ConsumerRecord]:
