@@ -12,6 +12,9 @@ import signal
 import sys
 from typing import Any, Final
 
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter
+
 from headrace.client.arrow_write import TableWriter
 from headrace.client.producer import Producer
 from headrace.spark import batch_writer, driver_sink, session
@@ -23,7 +26,14 @@ _now: dict[str, int] = {"batch": -1}  # the micro-batch that is being written
 
 def main(told: dict[str, Any]) -> None:
     _prepare_end(told.get("kill_at"), told.get("kill_batch", -1))
-    spark = session("killed", "local[2,4]", conf=QUICK_START)
+    query = copying(session("killed", "local[2,4]", conf=QUICK_START), told).start()
+    query.awaitTermination()
+    print("the end", flush=True)
+    os._exit(0)  # the rest would take seconds
+
+
+def copying(spark: SparkSession, told: dict[str, Any]) -> DataStreamWriter:
+    """The query, which ends when everything is copied."""
     rows = (
         spark.readStream.format("headrace")
         .option("kafka.bootstrap.servers", told["bootstrap"])
@@ -42,10 +52,7 @@ def main(told: dict[str, Any]) -> None:
         guarantee = "at_least_once" if told["form"] == "naive" else "exactly_once"
         write = batch_writer(bootstrap=told["bootstrap"], guarantee=guarantee, **sink)
         writer = rows.writeStream.foreachBatch(write)
-    query = writer.option("checkpointLocation", told["checkpoint"]).trigger(availableNow=True).start()
-    query.awaitTermination()
-    print("the end", flush=True)
-    os._exit(0)  # the rest would take seconds
+    return writer.option("checkpointLocation", told["checkpoint"]).trigger(availableNow=True)
 
 
 def _prepare_end(place: str | None, batch_id: int) -> None:
