@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
@@ -16,12 +17,13 @@ _DAEMON: Final = "pyspark.daemon"
 
 
 @contextmanager
-def spark_session(master: str = "local[2]") -> Iterator[tuple[SparkSession, bool]]:
+def spark_session(
+    master: str = "local[2]", *, conf: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[SparkSession, bool]]:
     """The session, and whether Spark's own connector is there, too."""
     jars = connector_jars()
-    spark = headrace.spark.session(
-        "benchmark", master, conf={"spark.driver.extraClassPath": ":".join(map(str, jars)), "spark.driver.memory": "2g"}
-    )
+    made = {"spark.driver.extraClassPath": ":".join(map(str, jars)), "spark.driver.memory": "2g"}
+    spark = headrace.spark.session("benchmark", master, conf={**made, **conf})
     try:
         yield spark, bool(jars)
     finally:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,15 +35,17 @@ def topic(broker: headrace.Broker) -> str:
     return name
 
 
-def ask(kind: str, address: str, topic: str, directory: Path) -> Any:
-    command = [sys.executable, "-m", "tests.support.spark_beside_connector", kind, address, topic, str(directory)]
+@pytest.fixture(scope="module")
+def found(broker: headrace.Broker, topic: str, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What both give for all queries."""
+    directory = str(tmp_path_factory.mktemp("beside"))
+    command = [sys.executable, "-m", "tests.support.spark_beside_connector", broker.address, topic, directory]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=QUERIES_SECONDS, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_batches_give_the_same(broker: headrace.Broker, topic: str, tmp_path: Path) -> None:
-    found = ask("batches", broker.address, topic, tmp_path)
+def test_batches_give_the_same(found: Any) -> None:
     ours, theirs = found["headrace"], found["kafka"]
     assert ours.keys() == theirs.keys()
     differing = {case: (_brief(ours[case]), _brief(theirs[case])) for case in ours if ours[case] != theirs[case]}
@@ -52,10 +53,9 @@ def test_batches_give_the_same(broker: headrace.Broker, topic: str, tmp_path: Pa
     assert sum(each == "an error" for each in ours.values()) == 8
 
 
-def test_streams_have_the_same_positions(broker: headrace.Broker, topic: str, tmp_path: Path) -> None:
-    theirs = ask("streams", broker.address, topic, tmp_path)
+def test_streams_have_the_same_positions(broker: headrace.Broker, topic: str, found: Any) -> None:
     ours = {case: _positions(broker.address, given) for case, given in streams(topic).items()}
-    assert ours == theirs
+    assert ours == found["streams"]
     assert [len(each) for each in ours.values() if each != "an error"] == [1, 0, 11, 11, 3]
 
 

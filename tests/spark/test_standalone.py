@@ -33,9 +33,16 @@ class Cluster(NamedTuple):
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path, spark_archive: Path) -> Iterator[Cluster]:
     java_home = java_home_for(find_java(os.environ), str(tmp_path))
-    environment = {**os.environ, "JAVA_HOME": java_home, "SPARK_LOCAL_IP": "127.0.0.1"}
+    # Executors inherit it from their workers: seven JVMs that live for a minute.
+    quick = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile={spark_archive} -Xlog:disable"
+    environment = {
+        **os.environ,
+        "JAVA_HOME": java_home,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "JDK_JAVA_OPTIONS": f"{quick} -Xlog:all=error:stderr",
+    }
     port, page_port = free_ports(2)
     made = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page_port}")
     master = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page_port)]
