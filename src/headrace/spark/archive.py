@@ -1,7 +1,7 @@
 """An archive of Spark's classes, parsed and checked once, which the JVM maps into its memory at each start.
 
 Measured on two cores, Java 17: the CPU time up to a running session falls from 14 to 8 seconds, up to the fifth
-micro-batch from 34 to 23. Making it takes a minute of CPU time and 170 MB of disk, so nobody makes it unasked:
+micro-batch from 34 to 23. Making it takes half a minute of CPU time and 170 MB of disk, so nobody makes it unasked:
 
     python -c "import headrace.spark; headrace.spark.make_archive()"
 
