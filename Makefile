@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench gen lock clean
+.PHONY: help setup demo test check units rules bench gen lock clean
 
 help:            ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,19 +25,23 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)   ## see it all at work: orders, a Spark pipeline that is killed and comes back, every number right
 	@$(BIN)/headrace demo
 
-check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about three minutes
+check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about two minutes
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
+	@$(MAKE) --no-print-directory --jobs units rules
+
+units: $(READY)
+	$(BIN)/pytest tests --ignore tests/spark -m "not slow and not kafka" --quiet --numprocesses auto
+
+rules: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python tools/gen.py --check
 	$(BIN)/python tools/compatibility.py --check
-	$(BIN)/pytest tests -m "not slow and not kafka and not spark" --quiet --numprocesses auto
 
-test: check      ## everything: check, then the slow tests, Spark, and Apache Kafka as the judge
-	$(BIN)/pytest tests -m "slow and not kafka and not spark" --quiet --numprocesses 6 # they wait more than they compute
-	$(BIN)/pytest tests -m spark --quiet
-	$(BIN)/pytest tests -m "kafka and not spark" --quiet --numprocesses auto
+test: check      ## everything: check, then the slow tests, Apache Kafka as the judge, and Spark
+	$(BIN)/pytest tests --ignore tests/spark -m "slow or kafka" --quiet --numprocesses 4 # they wait as much as they compute
+	$(BIN)/pytest tests/spark --quiet --numprocesses 2 --dist loadfile
 
 bench: $(READY)  ## measure, and print the figures beside their goals
 	@$(BIN)/python -m benchmarks
