@@ -16,7 +16,7 @@ SCHEMA = pa.schema([("v", pa.int64())])
 PLENTY = 1 << 30
 
 
-class _Nothing(StatefulProcessor):
+class _Nothing(StatefulProcessor):  # type: ignore[misc]  # PySpark has no types for it
     def init(self, handle: StatefulProcessorHandle) -> None:
         pass
 

@@ -9,12 +9,13 @@ Rows are late by the rule of the operator; Spark, which sees only packed rows, d
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -32,6 +33,7 @@ BUCKETS: Final = 32  # a step of a bucket costs a millisecond even if it has one
 _BUCKET: Final = "_bucket"
 _ROWS: Final = "_rows"
 _PACKED: Final = f"{_BUCKET} int, {_ROWS} binary"
+_OWN_WORKERS: Final = "HEADRACE_STATE"
 _END_OF_TIME_MS: Final = 1 << 52
 _MOST_PACKED: Final = 262_144  # rows that a task holds before it packs them: more in one piece is faster, and larger
 
@@ -59,8 +61,21 @@ def bucketed(
     steps = _Steps(operator, arrow, uuid4().hex, has_timers=event_time, is_bounded=not df.isStreaming)
     time_mode = "EventTime" if event_time else "None"
     packed_rows = rows.mapInArrow(_pack, _PACKED).groupBy(_BUCKET)
-    made = packed_rows.transformWithState(steps, f"{_ROWS} binary", mode, time_mode)  # type: ignore[arg-type]
+    with _own_workers(df.sparkSession):
+        made = packed_rows.transformWithState(steps, f"{_ROWS} binary", mode, time_mode)
     return made.mapInArrow(_unpacker(to_arrow_schema(output, timezone="UTC")), output)
+
+
+@contextmanager
+def _own_workers(spark: SparkSession) -> Iterator[None]:
+    """For functions that are made within: Spark shares workers only among functions of the same environment, and those
+    which remember state should meet it again, and be few."""
+    environment = spark.sparkContext.environment
+    environment[_OWN_WORKERS] = "1"
+    try:
+        yield
+    finally:
+        del environment[_OWN_WORKERS]
 
 
 def in_place(df: DataFrame) -> DataFrame:
@@ -91,7 +106,7 @@ def _text(value: Column, kind: DataType) -> Column:
     return value.cast("string")
 
 
-class _Steps(StatefulProcessor):
+class _Steps(StatefulProcessor):  # type: ignore[misc]  # PySpark has no types for it
     """Each bucket's rows of a micro-batch, and its timer, as steps of the operator."""
 
     def __init__(

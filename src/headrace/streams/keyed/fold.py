@@ -72,7 +72,7 @@ class Fold:
     def _add(self, batch: Batch, state: StateTable, clock: Clock) -> pa.Table:
         """Fold the rows into the state; what has changed, each group once."""
         if self.windows is None:
-            groups, rows, keys, starts = batch.groups.keys, np.arange(len(batch.codes)), batch.keys, None
+            groups, rows, keys, starts = batch.groups, np.arange(len(batch.codes)), batch.keys, None
             codes = batch.codes
         else:
             groups, codes, rows, keys, starts = _in_windows(batch, self.windows, clock)
@@ -156,6 +156,5 @@ def _in_windows(batch: Batch, windows: Windows, clock: Clock) -> tuple[list[byte
     pairs, codes = np.unique(batch.codes[rows] * len(begins) + ranks, return_inverse=True)
     which, when = np.divmod(pairs, max(len(begins), 1))
     names = [begin.to_bytes(_BYTES_OF_START, "big", signed=True) for begin in begins.tolist()]
-    keys = batch.groups.keys
-    groups = [keys[group] + names[number] for group, number in zip(which.tolist(), when.tolist(), strict=True)]
+    groups = [batch.groups[group] + names[number] for group, number in zip(which.tolist(), when.tolist(), strict=True)]
     return groups, codes, rows, batch.keys.take(pa.array(which)), begins[when]

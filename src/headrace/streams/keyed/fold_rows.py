@@ -15,7 +15,6 @@ from headrace.streams.keyed.operator import DELETED, SIDE, TIME
 from headrace.streams.keyed.order import (
     OFFSET,
     PLACE,
-    Groups,
     Ints,
     changes_in_order,
     column,
@@ -43,7 +42,7 @@ Entry = tuple[int, dict[str, Any], At]  # the input that a row came from, its co
 class Batch(NamedTuple):
     """Rows in the order in which they count, those of a key together. `codes` are the numbers of keys in `groups`."""
 
-    groups: Groups
+    groups: list[bytes]
     codes: Ints
     times: Ints
     entries: list[Entry]
@@ -66,7 +65,9 @@ def batch_of(rows: pa.Table) -> Batch:
     entries = list(zip(sides, given, at, strict=True))
     some_row = np.zeros(len(groups.keys), np.int64)
     some_row[groups.codes] = np.arange(len(rows))  # any of them has the key
-    return Batch(groups, groups.codes[order], times, entries, column(rows, KEYS).take(pa.array(some_row)))
+    known = [key for key in groups.keys if key is not None]
+    assert len(known) == len(groups.keys), "rows without a key are in no group"
+    return Batch(known, groups.codes[order], times, entries, column(rows, KEYS).take(pa.array(some_row)))
 
 
 class Change(NamedTuple):

@@ -159,7 +159,7 @@ def _sessions_of(batch: Batch, state: StateTable) -> list[_Key]:
     """Of each key of the batch."""
     positions: list[int] = []
     counts: list[int] = []
-    for group in batch.groups.keys:
+    for group in batch.groups:
         members = state.members(group)
         positions.extend(members.values())
         counts.append(len(members))
@@ -168,7 +168,7 @@ def _sessions_of(batch: Batch, state: StateTable) -> list[_Key]:
     sessions = iter([_Session(*each) for each in facts])
     keys = batch.keys.to_pylist()
     made = []
-    for code, group in enumerate(batch.groups.keys):
+    for code, group in enumerate(batch.groups):
         own = sorted((next(sessions) for _ in range(counts[code])), key=lambda each: each.start)
         made.append(_Key(group, keys[code], own))
     return made

@@ -187,13 +187,13 @@ class FoldSliding:
 
 def _windows_of(batch: Batch, state: StateTable) -> list[_Key]:
     """Of each key of the batch."""
-    members = [state.members(group) for group in batch.groups.keys]
+    members = [state.members(group) for group in batch.groups]
     rows = state.rows(np.array([position for each in members for position in each.values()], np.int64))
     facts = zip(rows[START].to_pylist(), rows[VALUE].to_pylist(), times_of(rows, TIME).tolist(), strict=True)
     windows = iter([_Window(start, value, latest, is_known=value is not None) for start, value, latest in facts])
     keys = batch.keys.to_pylist()
     made = []
-    for code, group in enumerate(batch.groups.keys):
+    for code, group in enumerate(batch.groups):
         own = {each.start_ms: each for each in (next(windows) for _ in range(len(members[code])))}
         made.append(_Key(group, keys[code], own, sorted(own)))
     return made

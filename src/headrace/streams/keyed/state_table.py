@@ -39,6 +39,9 @@ class StateTable:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema if GROUP in schema.names else schema.insert(0, pa.field(GROUP, pa.binary()))
+        self._saved = 0  # up to which position the log is kept outside
+        self._chunks_outside = 0
+        self._rows_outside = 0
         self._forget()
 
     @classmethod
@@ -67,7 +70,8 @@ class StateTable:
     @property
     def bytes_here(self) -> int:
         """About how much memory it takes."""
-        return sum(chunk.nbytes for chunk in self._chunks) + _INDEX_BYTES * len(self._alive)
+        arrow: int = sum(chunk.nbytes for chunk in self._chunks)
+        return arrow + _INDEX_BYTES * len(self._alive)
 
     def positions(self, groups: Sequence[bytes | None]) -> Positions:
         """Where the row of each group is, -1 where there is none. Only for states with one row per group."""
@@ -197,7 +201,7 @@ class StateTable:
         self._one: dict[bytes, int] | None = None if SUB in self._schema.names else {}
         self._many: dict[bytes, dict[bytes, int]] = {}
         self._due = _Due() if UNTIL in self._schema.names else None
-        self._saved = 0  # up to which position the log is kept outside
+        self._saved = 0
         self._gone: dict[tuple[bytes, bytes | None], None] = {}  # what was deleted since then
         self._chunks_outside = 0
         self._rows_outside = 0

@@ -114,8 +114,8 @@ def test_windows_hold_what_falls_into_them(batches: list[list[In]], windows: Win
             found[row["k"], row["window_start"]] = row["all"]
             assert row["window_end"] == row["window_start"] + windows.size_ms
     expected: dict[tuple[str, int], list[int | None]] = {}
-    for row in (row for rows in batches for row in rows):
+    for given_row in (row for rows in batches for row in rows):
         for start in range(-900, 900, windows.hop_ms):
-            if start <= row.ms < start + windows.size_ms:
-                expected.setdefault((row.key, start), []).append(row.value)
+            if start <= given_row.ms < start + windows.size_ms:
+                expected.setdefault((given_row.key, start), []).append(given_row.value)
     assert found == expected

@@ -65,7 +65,7 @@ def test_final_sessions_are_given_once_when_they_are_over() -> None:
 @settings(max_examples=80, deadline=None)
 @given(some_batches(0, 120))
 def test_the_table_of_sessions_does_not_depend_on_the_order_of_rows(batches: list[list[In]]) -> None:
-    story, table = counted(), {}
+    story, table = counted(), dict[tuple[str, int, int], int]()
     for rows in batches:
         for row in story.step(*rows):
             key = (row["k"], row["window_start"], row["window_end"])
@@ -74,11 +74,11 @@ def test_the_table_of_sessions_does_not_depend_on_the_order_of_rows(batches: lis
             else:
                 table[key] = row["n"]
     expected = {}
-    for key in "ab":
-        times = sorted(row.ms for rows in batches for row in rows if row.key == key)
+    for name in "ab":
+        times = sorted(row.ms for rows in batches for row in rows if row.key == name)
         while times:
             session = [times.pop(0)]
             while times and times[0] - session[-1] <= 10:
                 session.append(times.pop(0))
-            expected[key, session[0], session[-1] + 10] = len(session)
+            expected[name, session[0], session[-1] + 10] = len(session)
     assert table == expected
