@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from headrace.streams.aggregates import Aggregation
 from headrace.streams.compiler.columns import column, to_column
 from headrace.streams.compiler.rows import DELETED, TIME, user_columns
-from headrace.streams.plan import Aggregate, Deduplicate
+from headrace.streams.plan import Aggregate, Deduplicate, Named
 from headrace.streams.windows import Hopping, Session, Tumbling, Window
 
 _WINDOW = "_window"
@@ -24,9 +24,8 @@ _WINDOW = "_window"
 def aggregated(df: DataFrame, node: Aggregate, *, followed: bool) -> DataFrame:
     """`followed` is whether another stateful operator reads this one in the same query."""
     keys = [to_column(made).alias(name) for name, made in node.keys]
-    some_key = ~_all_null([to_column(made) for _, made in node.keys])
-    rows = with_watermark(df.where(~F.col(DELETED) & some_key), node.shape.grace_ms)
-    results = [_result(made, df).alias(name) for name, made in node.aggregations]
+    rows = with_watermark(df.where(~is_in_no_group(node.keys)), node.shape.grace_ms)
+    results = [aggregation_column(made, df).alias(name) for name, made in node.aggregations]
     latest = F.max(TIME).alias(TIME)
     if node.window is None:
         grouped = rows.groupBy(*keys).agg(*results, latest)
@@ -83,7 +82,7 @@ def _window(window: Window) -> Column:
     raise AssertionError(f"{window} has no form in Spark")
 
 
-def _result(aggregation: Aggregation, df: DataFrame) -> Column:
+def aggregation_column(aggregation: Aggregation, df: DataFrame) -> Column:
     if aggregation.of is None:
         return F.count(F.lit(1))
     of = to_column(aggregation.of)
@@ -108,8 +107,9 @@ def _result(aggregation: Aggregation, df: DataFrame) -> Column:
     raise AssertionError(f"{aggregation} has no form in Spark")
 
 
-def _all_null(columns: list[Column]) -> Column:
-    return reduce(operator.and_, (column.isNull() for column in columns))
+def is_in_no_group(keys: Named) -> Column:
+    """A row without a value, or whose whole key is NULL."""
+    return F.col(DELETED) | reduce(operator.and_, (to_column(made).isNull() for _, made in keys))
 
 
 def _ms(milliseconds: int) -> str:
