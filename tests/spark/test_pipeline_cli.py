@@ -97,6 +97,33 @@ def test_a_run_is_seen_asked_and_stopped_cleanly(broker: client.Broker, tmp_path
     assert not _described(file)["running"]
 
 
+def test_ctrl_c_of_a_terminal_ends_it_without_noise_and_the_next_run_goes_on(
+    spark: SparkSession, broker: client.Broker, tmp_path: Path
+) -> None:
+    """A terminal sends it to all processes of the command: to Spark's and its workers, too."""
+    assert spark.version
+    file = written(tmp_path, broker, "interrupted", counts=False)
+    produce(broker, "interrupted-in", *range(5))
+    command = [sys.executable, "-c", "from headrace.cli import main; main()", "pipeline", "run", file]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            wait_until(lambda: consumed(broker, "interrupted-big") == [3, 4], process)
+            wait_until(lambda: _rows(file) == {"source-1": 5}, process)
+            os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=DEADLINE_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    assert "Traceback" not in err, err
+    assert err.endswith("interrupted has stopped. The next run goes on from here.\n"), err
+    assert out.splitlines()[-1].startswith("interrupted.source-1: micro-batch 0, rows/s "), out
+    produce(broker, "interrupted-in", 5)
+    done("pipeline", "run", file, "--until-caught-up")
+    assert consumed(broker, "interrupted-big") == [3, 4, 5]
+
+
 def _described(file: str) -> dict[str, Any]:
     (found,) = done("pipeline", "describe", file, "--json").objects
     return found

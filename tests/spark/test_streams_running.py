@@ -182,6 +182,23 @@ def test_a_part_of_the_topics_is_replayed_as_a_batch_and_nothing_is_changed(
     assert not (tmp_path / "state").exists()
 
 
+def test_a_replay_joins_streams_with_tables_that_are_older_than_the_range(
+    spark: SparkSession, broker: headrace.Broker, tmp_path: Path
+) -> None:
+    app = App("joined", broker.address, state=tmp_path / "state", partitions=2)
+    users = app.table("joined-users", key="user", value=Json("tier string"))
+    stream = app.stream("joined-in", value=Json(ORDERS))
+    stream.left_join(users, on="user").select("id", "tier").to("joined-out")
+    produce(broker, "joined-in", orders(0, 6))
+    with headrace.Producer(broker.address) as producer:
+        for second, (user, tier) in enumerate([("u0", "gold"), ("u1", "tin"), ("u1", None)]):
+            value = None if tier is None else json.dumps({"tier": tier}).encode()
+            producer.send("joined-users", key=user, value=value, timestamp=START_MS + second * 1000)
+    found = app.replay(3, spark=spark)
+    rows = sorted((record.json["id"], record.json["tier"]) for record in found["joined-out"])
+    assert rows == [(3, "gold"), (4, None), (5, None)]
+
+
 def test_dead_letters_are_run_again_once_and_those_that_still_fail_stay_dead(
     spark: SparkSession, broker: headrace.Broker, tmp_path: Path
 ) -> None:
