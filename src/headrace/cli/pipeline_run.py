@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,7 +97,7 @@ def _run(deployment: Deployment, *, as_json: bool) -> None:
     stopping = threading.Event()
     with failures(stopping), asked_to_stop(stopping), start(deployment) as running:
         _take_signals(stopping)  # PySpark has put its own in their place, which would cancel what runs
-        is_watched = click.get_text_stream("stdout").isatty() and not as_json
+        is_watched = sys.stdout.isatty() and not as_json
         view: View = Screen() if is_watched else Lines(as_json=as_json)
         with view:
             while not stopping.is_set() and not running.wait(timeout=_REFRESH_SECONDS):
