@@ -32,6 +32,7 @@ MODULES: Final = (
     "spark_source",
     "spark_sink",
     "streams_windows",
+    "streams_joins",
 )
 WIDTH: Final = 160  # where nobody knows how wide the screen is
 _VERDICTS: Final = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
