@@ -80,8 +80,8 @@ def table(test: AppTest, topic: str, *columns: str) -> dict[bytes | None, tuple[
     return {key: tuple(row[column] for column in columns) for key, row in test.table(topic).items()}
 
 
-def deleted(test: AppTest, topic: str) -> list[bytes | None]:
-    return sorted(record.key for record in test.read(topic) if record.value is None)
+def deleted(test: AppTest, topic: str) -> list[bytes]:
+    return sorted(record.key for record in test.read(topic) if record.value is None and record.key is not None)
 
 
 def test_a_row_of_a_stream_gets_the_tables_row_as_it_is_at_that_time(ran: AppTest) -> None:
