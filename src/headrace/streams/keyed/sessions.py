@@ -30,7 +30,7 @@ from headrace.streams.keyed.order import column
 from headrace.streams.keyed.state_table import StateTable
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Session:
     """From its first row to its last, in microseconds."""
 
@@ -44,7 +44,7 @@ class _Session:
         return self.start.to_bytes(8, "big", signed=True) + self.last.to_bytes(8, "big", signed=True)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Key:
     """The sessions of a key, in order, and those that were there before the batch and are not there any more."""
 

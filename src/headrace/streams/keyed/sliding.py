@@ -44,7 +44,7 @@ from headrace.streams.keyed.state_table import StateTable
 _LONG_AGO_MS = -(1 << 62)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Window:
     """`latest_us` is the time of its latest row. A value of None: a function of the user's has ended the group."""
 
@@ -55,7 +55,7 @@ class _Window:
     is_known: bool = False  # results of it were given before
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Key:
     group: bytes
     keys: dict[str, Any]
