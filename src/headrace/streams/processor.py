@@ -20,7 +20,7 @@ which the function raises has changed nothing. Pure: what runs it, on Spark or i
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from headrace.streams.failing import error_text
 from headrace.streams.functions import Function
@@ -28,6 +28,7 @@ from headrace.streams.processor_states import Held, ListState, MapState, Row, Ti
 from headrace.streams.schema import names
 from headrace.streams.states import State
 
+S = TypeVar("S", ValueState, ListState, MapState)
 _BEFORE: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -58,7 +59,7 @@ class Context:
             raise RuntimeError('this processor has no timers: give process timers="event" or timers="processing"')
         return self._timers
 
-    def _state(self, name: str, kind: type[Any]) -> Any:
+    def _state(self, name: str, kind: type[S]) -> S:
         state = self._states.get(name)
         if not isinstance(state, kind):
             known = ", ".join(f"{each} ({type(of).__name__})" for each, of in self._states.items()) or "none"
@@ -132,7 +133,7 @@ class Processor:
         unknown = row.keys() - set(self.columns)
         if unknown:
             raise KeyError(f"it gave a column {min(unknown)!r}, and the schema has {', '.join(self.columns)}")
-        whole = key | row
+        whole = {**key, **row}
         return {name: whole.get(name) for name in self.columns}
 
 

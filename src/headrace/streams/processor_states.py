@@ -63,12 +63,12 @@ class ValueState:
         self._store = store
         self._value: tuple[Any, ...] | _Unread | None = _UNREAD
         self._changed = False
-        self._mark = (self._value, self._changed)
+        self._mark: tuple[tuple[Any, ...] | _Unread | None, bool] = (self._value, self._changed)
 
     def get(self) -> Row | None:
-        if isinstance(self._value, _Unread):
-            self._value = self._store.get()
-        return None if self._value is None else self._columns.to_row(self._value)
+        found: tuple[Any, ...] | None = self._store.get() if isinstance(self._value, _Unread) else self._value
+        self._value = found
+        return None if found is None else self._columns.to_row(found)
 
     def set(self, row: Mapping[str, Any] | None = None, **columns: Any) -> None:
         """`set(n=1)`, or `set({"n": 1})`. A column that is not named is NULL."""

@@ -1,32 +1,8 @@
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from headrace.streams import App, CannotRunError, Json, PlanError, col, count, max_, session, sliding, tumbling
 from headrace.streams.runnable import check_runnable
 from tests.unit.streams.pipelines import new_app, orders_of, users_of
-
-
-@pytest.mark.parametrize(
-    ("write", "reason"),
-    [
-        (lambda o, u: o.join(u, on="user").to("x"), "lookup-1 (lookup operators)"),
-        (lambda o, u: o.peek(print).to("x"), "peek-1"),
-        (lambda o, u: o.group_by("user").windowed(sliding("1m")).count().to("x"), "sliding windows"),
-        (lambda o, u: o.group_by("user").windowed(session("1m")).count().to("x"), 'emit("final") runs'),
-        (lambda o, u: u.group_by("tier").count().to("x"), "by to_stream()"),
-        (lambda o, u: o.group_by("user").reduce(max).to("x"), "reduce-1"),
-        (lambda o, u: u.join(u.select(level=col.tier)).to("x"), "table-join-1"),
-        (lambda o, u: o.select_key("id").process(print, "id long", name="mine").to("x"), "mine (process operators)"),
-    ],
-)
-def test_an_operator_that_cannot_be_run_yet_is_named(write: Callable[[Any, Any], Any], reason: str) -> None:
-    app = new_app()
-    write(orders_of(app), users_of(app))
-    with pytest.raises(CannotRunError) as caught:
-        check_runnable(app.plan)
-    assert reason in str(caught.value)
 
 
 def test_state_behind_a_global_table_is_refused_and_a_global_table_behind_state_is_not() -> None:
@@ -41,9 +17,10 @@ def test_state_behind_a_global_table_is_refused_and_a_global_table_behind_state_
 
 def test_all_of_them_are_named_at_once() -> None:
     app = new_app()
-    orders = orders_of(app)
-    orders.peek(print, name="one").to("x")
-    orders.group_by("user").reduce(max, name="two").to("y")
+    tiers = app.global_table("tiers", key="user", value=Json("tier string"))
+    joined = orders_of(app).join(tiers, on="user")
+    joined.group_by("tier").count(name="one").to("x")
+    joined.group_by("tier").windowed(sliding("1m")).count(name="two").to("y")
     with pytest.raises(CannotRunError, match=r"one \(.*two \("):
         check_runnable(app.plan)
 
@@ -55,6 +32,12 @@ def test_what_can_be_run_is_let_through() -> None:
     orders.group_by("user").windowed(tumbling("1m")).agg(n=count(), most=max_(col.amount)).to("b")
     orders.group_by("user").windowed(session("1m")).count().emit("final").to("c")
     orders.deduplicate("id", within="1m").to("d")
+    orders.peek(print).select_key("id").process(print, "id long").to("e")
+    orders.join(users_of(app), on="user").to("f")
+    orders.group_by("user").windowed(sliding("1m")).count().to("g")
+    orders.group_by("user").windowed(session("1m")).count().to("h")
+    orders.group_by("user").reduce(max).to("i")
+    users_of(app).group_by("tier").count().to("j")
     check_runnable(app.plan)
 
 

@@ -12,8 +12,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.streams.compiler.columns import to_column
-from headrace.streams.compiler.rows import DELETED, ERROR, TIME, VALUE
+from headrace.streams.compiler.rows import DELETED, ERROR, STAMP, TIME, VALUE
 from headrace.streams.expressions import Expression
+from headrace.streams.failing import error_text
 from headrace.streams.functions import Function
 from headrace.streams.plan import PROCESSING_TIME, Source
 from headrace.streams.schema import names, schema_text
@@ -46,6 +47,7 @@ def decoded(raw: DataFrame, source: Source, internal: StructType | None = None) 
         F.col("partition").alias("_partition"),
         F.col("offset").alias("_offset"),
         F.col("timestamp").alias(TIME),
+        F.col("timestamp").alias(STAMP),
         F.col("headers").alias("_headers"),
         F.col("value").alias(VALUE),
         F.col("value").isNull().alias(DELETED),
@@ -135,7 +137,7 @@ def _caught(function: Function, columns: tuple[str, ...]) -> Any:
             row = call(bytes(data))
             return None if row is None else (tuple(row.get(name) for name in columns), None)
         except Exception as error:  # whatever it is, it is the record's fault: it goes to the dead letters
-            return (None, f"{type(error).__name__}: {error}")
+            return (None, error_text(error))
 
     return decode
 

@@ -5,6 +5,7 @@ feed and each micro-batch that writes is one file; a file appears whole, by a re
 """
 
 import os
+import re
 import threading
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -59,6 +60,13 @@ class DirectoryTopics:
         """All of a topic, in order."""
         rows = [row for name in sorted(os.listdir(self._path(topic))) for row in self._rows(topic, name)]
         return [_record(row) for row in rows]
+
+    def has_records(self, source: Source) -> bool:
+        return any(
+            end > 0
+            for topic, end in self._ends.items()
+            if topic in source.topics or (source.pattern is not None and re.fullmatch(source.pattern, topic))
+        )
 
     def read_stream(self, spark: SparkSession, source: Source, query: str) -> DataFrame:  # noqa: ARG002
         reader = spark.readStream.schema(_SCHEMA)

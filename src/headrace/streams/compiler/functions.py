@@ -1,91 +1,274 @@
 """Python functions of the user's over rows: batches of Arrow columns become dicts, and dicts become columns again.
 
-A function that raises stops the query, with the operator's name, the function's and the place of the record; what it
-did to earlier rows of the micro-batch is not written.
+Theory. A function is tried for each row. What it makes of the row, any number of dicts, becomes columns; beside them
+stay columns of the row itself, which never leave Arrow. With dead letters a row for which the function raises, or gives
+what does not fit the schema, comes out as one row with NULL in what was to be made, and in ERROR and FUNCTION why;
+whoever compiles the query separates the two. Without, it stops the query, with the operator's name, the function's and
+the place of the record; what was made of earlier rows of the micro-batch is not written.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BooleanType, StructField, StructType
+from pyspark.sql.types import BinaryType, BooleanType, StringType, StructField, StructType
 
-from headrace.streams.compiler.rows import HIDDEN
+from headrace.streams.compiler.columns import to_column
+from headrace.streams.compiler.rows import DELETED, ERROR, FUNCTION, HIDDEN
+from headrace.streams.expressions import Expression
+from headrace.streams.failing import error_text
 from headrace.streams.functions import Function
-from headrace.streams.plan import FlatMap, Map
-from headrace.streams.schema import names, schema_text
+from headrace.streams.plan import Branch, Filter, FlatMap, Map, Node, Peek, Sink
+from headrace.streams.schema import Schema, names, schema_text
+from headrace.streams.serdes import OwnSerde
+from headrace.streams.shapes import Kind
 
 Row = dict[str, Any]
+KEPT = "_kept"
+BRANCH = "_branch"
+ENCODED = {"key": "_encoded_key", "value": "_encoded_value"}
+
+_FAILURE = (StructField(ERROR, StringType()), StructField(FUNCTION, StringType()))
 
 
-def with_condition(df: DataFrame, function: Function, name: str, *, operator: str) -> DataFrame:
-    """The rows with one more column: whether the function says yes."""
-    schema = StructType([*df.schema.fields, StructField(name, BooleanType())])
+class _Trial(NamedTuple):
+    """What is tried for each row. `reads` are the columns that `make` gets; `made` are those of the dicts it gives."""
 
-    def change(row: Row, hidden: Row, call: Callable[..., Any]) -> Iterator[Row]:
-        yield row | hidden | {name: bool(call(row))}
-
-    return _each(df, function, schema, change, operator)
-
-
-def mapped(df: DataFrame, node: Map) -> DataFrame:
-    columns = tuple(field for field in node.shape.columns if not (node.values_only and field.name in node.shape.key))
-    kept = node.shape.key if node.values_only else ()
-    made = StructType.fromDDL(schema_text(columns))
-    schema = StructType([*(df.schema[name] for name in kept), *made.fields, *_hidden_fields(df)])
-    wanted = names(columns)
-
-    def change(row: Row, hidden: Row, call: Callable[..., Any]) -> Iterator[Row]:
-        result = call(row)
-        yield {name: row[name] for name in kept} | {name: result.get(name) for name in wanted} | hidden
-
-    return _each(df, node.function, schema, change, node.name)
+    operator: str
+    reads: tuple[str, ...]
+    kept: tuple[str, ...]
+    made: StructType
+    make: Callable[[Row], list[Row]]
 
 
-def flat_mapped(df: DataFrame, node: FlatMap) -> DataFrame:
-    schema = StructType([*StructType.fromDDL(schema_text(node.shape.columns)).fields, *_hidden_fields(df)])
-    wanted = names(node.shape.columns)
+class _Made(NamedTuple):
+    """Of one row: dicts, or why there are none, and which function did not give them."""
 
-    def change(row: Row, hidden: Row, call: Callable[..., Any]) -> Iterator[Row]:
-        for result in call(row):
-            yield {name: result.get(name) for name in wanted} | hidden
-
-    return _each(df, node.function, schema, change, node.name)
+    rows: list[Row]
+    error: str | None = None
+    function: str | None = None
 
 
-def _hidden_fields(df: DataFrame) -> list[StructField]:
-    return [field for field in df.schema.fields if field.name in HIDDEN]
+class _FailedError(Exception):
+    """Which function failed. What it raised is the cause, and `str` of this is its text."""
+
+    def __init__(self, function: Function, error: BaseException) -> None:
+        super().__init__(error_text(error))
+        self.function = function
 
 
-def _each(
-    df: DataFrame,
-    function: Function,
-    schema: StructType,
-    change: Callable[[Row, Row, Callable[..., Any]], Iterator[Row]],
-    operator: str,
-) -> DataFrame:
-    call, text = function.call, str(function)
-    assert call is not None, function
+def attempted(df: DataFrame, node: Node, *, stops: bool) -> DataFrame:
+    """What an operator's functions make of rows; unless a failure `stops` it, with ERROR and FUNCTION."""
+    match node:
+        case Filter():
+            trial = _filter(df, node)
+        case Branch():
+            df, trial = _branch(df, node)
+        case Peek():
+            trial = _peek(df, node)
+        case Map():
+            trial = _map(df, node)
+        case FlatMap():
+            trial = _flat_map(df, node)
+        case Sink():
+            trial = _encode(df, node)
+        case _:
+            raise AssertionError(f"{node.name} calls no functions for single rows")
+    return _tried(df, trial, stops=stops)
+
+
+def _filter(df: DataFrame, node: Filter) -> _Trial:
+    function = _function(node.condition)
+    given = names(node.shape.columns)
+    is_table = node.shape.kind is not Kind.STREAM
+
+    def make(row: Row) -> list[Row]:
+        if is_table and row[DELETED]:  # it is not there, whatever the function says of a row of NULLs
+            return [{KEPT: False}]
+        return [{KEPT: bool(_called(function, {name: row[name] for name in given}))}]
+
+    return _Trial(node.name, (*given, DELETED), tuple(df.columns), _struct((KEPT, BooleanType())), make)
+
+
+def _branch(df: DataFrame, node: Branch) -> tuple[DataFrame, _Trial]:
+    """A function is asked only if no choice before it is taken: it may rely on what they say."""
+    given = names(node.shape.columns)
+    kept = tuple(df.columns)
+    flags = {
+        f"{BRANCH}_{position}": to_column(condition)
+        for position, (_, condition) in enumerate(node.choices)
+        if isinstance(condition, Expression)
+    }
+    choices = [(f"{BRANCH}_{position}", *choice) for position, choice in enumerate(node.choices)]
+    default = node.default
+
+    def make(row: Row) -> list[Row]:
+        columns = {name: row[name] for name in given}
+        for flag, choice, condition in choices:
+            if _called(condition, columns) if isinstance(condition, Function) else row[flag]:
+                return [{BRANCH: choice}]
+        return [{BRANCH: default}]
+
+    made = _struct((BRANCH, StringType()))
+    return df.withColumns(flags), _Trial(node.name, (*given, *flags), kept, made, make)
+
+
+def _peek(df: DataFrame, node: Peek) -> _Trial:
+    function = node.function
+
+    def make(row: Row) -> list[Row]:
+        _called(function, row)
+        return [{}]
+
+    return _Trial(node.name, names(node.shape.columns), tuple(df.columns), StructType(), make)
+
+
+def _map(df: DataFrame, node: Map) -> _Trial:
+    key = node.shape.key if node.values_only else ()
+    columns = tuple(field for field in node.shape.columns if field.name not in key)
+    function, wanted = node.function, names(columns)
+
+    def make(row: Row) -> list[Row]:
+        return [_checked(function, _called(function, row), wanted)]
+
+    kept = (*key, *_hidden(df))
+    return _Trial(node.name, names(node.input.shape.columns), kept, _made_of(columns), make)
+
+
+def _flat_map(df: DataFrame, node: FlatMap) -> _Trial:
+    function, wanted = node.function, names(node.shape.columns)
+
+    def make(row: Row) -> list[Row]:
+        return [_checked(function, each, wanted) for each in _listed(function, _called(function, row))]
+
+    return _Trial(node.name, names(node.input.shape.columns), tuple(_hidden(df)), _made_of(node.shape.columns), make)
+
+
+def _encode(df: DataFrame, sink: Sink) -> _Trial:
+    """The bytes of a sink whose serdes are the user's own; a deletion has no value to be encoded."""
+    serdes = {part: serde for part, serde in (("key", sink.key), ("value", sink.value)) if isinstance(serde, OwnSerde)}
+    calls = [(part, _function(serde.encode), names(serde.columns)) for part, serde in serdes.items()]
+
+    def make(row: Row) -> list[Row]:
+        data = {}
+        for part, function, wanted in calls:
+            if part == "key" or not row[DELETED]:
+                data[ENCODED[part]] = _called(function, {name: row[name] for name in wanted})
+        return [data]
+
+    made = _struct(*((ENCODED[part], BinaryType()) for part in serdes))
+    return _Trial(sink.name, (*names(sink.shape.columns), DELETED), tuple(df.columns), made, make)
+
+
+def _tried(df: DataFrame, trial: _Trial, *, stops: bool) -> DataFrame:
+    # With their metadata, in which Spark keeps the watermark.
+    kept = [StructField(name, df.schema[name].dataType, metadata=df.schema[name].metadata) for name in trial.kept]
+    schema = StructType([*kept, *trial.made.fields, *(() if stops else _FAILURE)])
     arrow = to_arrow_schema(schema, timezone="UTC")
+    arrow_made = to_arrow_schema(trial.made, timezone="UTC")
+    place = [name for name in ("_topic", "_partition", "_offset") if name in df.columns]
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
         for batch in batches:
-            rows: list[Row] = []
-            for whole in batch.to_pylist():
-                hidden = {name: whole.pop(name) for name in HIDDEN if name in whole}
-                try:
-                    rows.extend(change(whole, hidden, call))
-                except Exception as error:
-                    raise RuntimeError(f"{operator}: {text} raised for {_place(hidden)}: {error!r}") from error
-            yield pa.RecordBatch.from_pylist(rows, schema=arrow)
+            outcomes = _fitting([_outcome(trial, row) for row in batch.select(trial.reads).to_pylist()], arrow_made)
+            if stops:
+                _stop_at_failure(trial, outcomes, batch.select(place))
+            rows = [row for outcome in outcomes for row in outcome.rows]
+            origin = pa.array([at for at, outcome in enumerate(outcomes) for _ in outcome.rows], pa.int64())
+            columns = [batch.column(name).take(origin) for name in trial.kept]
+            columns += [pa.array([row.get(field.name) for row in rows], field.type) for field in arrow_made]
+            if not stops:
+                columns.append(pa.array([each.error for each in outcomes for _ in each.rows], pa.string()))
+                columns.append(pa.array([each.function for each in outcomes for _ in each.rows], pa.string()))
+            yield pa.RecordBatch.from_arrays(
+                [column.cast(field.type) for column, field in zip(columns, arrow, strict=True)], schema=arrow
+            )
 
     return df.mapInArrow(run, schema)
 
 
-def _place(hidden: Mapping[str, Any]) -> str:
-    if "_offset" not in hidden:
+def _outcome(trial: _Trial, row: Row) -> _Made:
+    try:
+        return _Made(trial.make(row))
+    except _FailedError as failed:
+        return _Made([{}], str(failed), failed.function.name)
+
+
+def _fitting(outcomes: list[_Made], schema: Any) -> list[_Made]:
+    """With an error for each row of which was made what does not fit the schema. As a rule, all of it does."""
+
+    def convert(rows: Sequence[Row]) -> None:
+        for field in schema:
+            pa.array([row.get(field.name) for row in rows], field.type)
+
+    def judged(outcome: _Made) -> _Made:
+        try:
+            convert(outcome.rows)
+        except Exception as error:  # whatever Arrow says of a value that a user's function made
+            return _Made([{}], f"what it gave does not fit the schema: {error_text(error)}")
+        return outcome
+
+    try:
+        convert([row for outcome in outcomes for row in outcome.rows])
+    except Exception:  # one of them, so all are judged
+        return [judged(outcome) for outcome in outcomes]
+    return outcomes
+
+
+def _stop_at_failure(trial: _Trial, outcomes: list[_Made], places: Any) -> None:
+    for at, outcome in enumerate(outcomes):
+        if outcome.error is not None:
+            who = trial.operator if outcome.function is None else f"{trial.operator}: {_short(outcome.function)} raised"
+            (place,) = places.slice(at, 1).to_pylist() or ({},)
+            raise RuntimeError(f"{who} for {_place(place)}: {outcome.error}")
+
+
+def _called(function: Function, row: Row) -> Any:
+    assert function.call is not None, function
+    try:
+        return function.call(row)
+    except Exception as error:
+        raise _FailedError(function, error) from error
+
+
+def _listed(function: Function, results: Any) -> list[Any]:
+    """All of them, or none: a generator may raise after its first rows."""
+    try:
+        return list(results)
+    except Exception as error:
+        raise _FailedError(function, error) from error
+
+
+def _checked(function: Function, result: Any, wanted: tuple[str, ...]) -> Row:
+    if not isinstance(result, Mapping):
+        raise _FailedError(function, TypeError(f"it must give a dict of {', '.join(wanted)}, and gave {result!r}"))
+    return {name: result.get(name) for name in wanted}
+
+
+def _function(given: object) -> Function:
+    assert isinstance(given, Function), given
+    return given
+
+
+def _hidden(df: DataFrame) -> list[str]:
+    return [name for name in df.columns if name in HIDDEN]
+
+
+def _made_of(columns: Schema) -> StructType:
+    return StructType.fromDDL(schema_text(columns))
+
+
+def _struct(*fields: tuple[str, Any]) -> StructType:
+    return StructType([StructField(name, type_) for name, type_ in fields])
+
+
+def _short(function: str) -> str:
+    return str(Function(function))
+
+
+def _place(at: Mapping[str, Any]) -> str:
+    if not at:
         return "a row"
-    return f"the record at offset {hidden['_offset']} of {hidden['_topic']}-{hidden['_partition']}"
+    return f"the record at offset {at['_offset']} of {at['_topic']}-{at['_partition']}"

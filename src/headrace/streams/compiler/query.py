@@ -3,9 +3,12 @@
 The streaming part goes up to the stateful operator in which the query ends. What stands behind that, up to the sinks,
 is computed on each micro-batch in `foreachBatch`, all sinks in one write; so one read serves many sinks. A stateless
 query has no such operator: its streaming part is the records of its sources, as they came.
+
+An operator in which rows may fail is compiled to rows that say whether they have. The next operator gets those which
+have not, the sink of its dead letters the others.
 """
 
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
@@ -14,21 +17,57 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from headrace.streams.compiler.columns import column
+from headrace.streams.compiler.dead_letters import dead_records, good_rows, with_original
 from headrace.streams.compiler.decoding import decoded
-from headrace.streams.compiler.encoding import dead_records, records
+from headrace.streams.compiler.encoding import records
+from headrace.streams.compiler.folds import folded
+from headrace.streams.compiler.functions import attempted
 from headrace.streams.compiler.joins import joined_streams
+from headrace.streams.compiler.keyed_joins import joined_by_foreign_key, joined_tables, joined_with_table
+from headrace.streams.compiler.late import beside, late_of, parted, results_of, tell_watermark
 from headrace.streams.compiler.lookups import latest_rows, looked_up
+from headrace.streams.compiler.processes import processed
 from headrace.streams.compiler.rows import ERROR
 from headrace.streams.compiler.stateful import aggregated, deduplicated
 from headrace.streams.compiler.stateless import compile_stateless
 from headrace.streams.compiler.topics import Topics
-from headrace.streams.plan import Aggregate, DeadLetters, Deduplicate, GlobalLookup, Node, Sink, Source, StreamJoin
-from headrace.streams.queries import Query
+from headrace.streams.failing import calls_functions, may_fail
+from headrace.streams.lateness import judged_inputs
+from headrace.streams.plan import (
+    Aggregate,
+    DeadLetters,
+    Deduplicate,
+    ForeignKeyJoin,
+    GlobalLookup,
+    Grouping,
+    LateLetters,
+    Node,
+    Plan,
+    Process,
+    Sink,
+    Source,
+    StreamJoin,
+    TableJoin,
+    TableLookup,
+    consumers,
+)
+from headrace.streams.queries import Query, traits
 from headrace.streams.schema import names
 from headrace.streams.shapes import Kind
 
 _SOURCE: Final = "_source"
 Schemas = dict[str, StructType]  # of topics between two queries, by their names
+
+
+@dataclass
+class _Rows:
+    """What is compiled so far, by the operators' names. `tried` are rows that may have failed; `late` are those which
+    came too late for an operator; `kept` are in memory."""
+
+    made: dict[str, DataFrame] = field(default_factory=dict)
+    tried: dict[str, DataFrame] = field(default_factory=dict)
+    late: list[DataFrame] = field(default_factory=list)
+    kept: list[DataFrame] = field(default_factory=list)
 
 
 class CompiledQuery:
@@ -43,62 +82,125 @@ class CompiledQuery:
         self._schemas = schemas
         self._app = app
         self._has_dead_letters = has_dead_letters
+        self._readers = _readers(query)
+        wants_late = any(isinstance(sink, LateLetters) for sink in query.sinks)
+        self._judged = tuple(judged_inputs(query.nodes())) if wants_late else ()
+        self._has_late = False
         self._end = next((node for node in reversed(query.stateful)), None)
         if self._end is None:
             self.stream = self._raw_sources()
         else:
-            self.stream = self._compiled(self._end, {})
+            rows = _Rows()
+            self.stream = (
+                self._tried(self._end, rows) if calls_functions(self._end) else self._compiled(self._end, rows)
+            )
             self._remember_schema(self._end, self.stream)
+            if rows.late:
+                self._has_late = True
+                self.stream = beside(self.stream, rows.late)
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
-        sinks = self.query.sinks
+        sinks = [sink for sink in self.query.sinks if self._has_late or not isinstance(sink, LateLetters)]
+        rows = _Rows()
+        if self._has_late:
+            tell_watermark(batch, batch_id)
         # More than one reader of a micro-batch would compute it, and what it does to the state, more than once.
         if len(sinks) > 1:
-            batch.persist()
+            rows.kept.append(batch.persist())
         try:
-            made = self._given(batch)
-            outputs = [self._output(sink, made) for sink in sinks]
+            self._give(batch, rows)
+            outputs = [self._output(sink, rows) for sink in sinks]
             self._topics.write(reduce(DataFrame.unionByName, outputs), batch_id, self.query.name)
         finally:
-            batch.unpersist()
+            for kept in rows.kept:
+                kept.unpersist()
 
-    def _given(self, batch: DataFrame) -> dict[str, DataFrame]:
+    def _give(self, batch: DataFrame, rows: _Rows) -> None:
         """What the tail starts from: the result of the stateful operator, or the rows of each source."""
+        if self._has_late:
+            rows.late.append(late_of(batch))
+            batch = results_of(batch)
         if self._end is not None:
-            return {self._end.name: batch}
+            (rows.tried if calls_functions(self._end) else rows.made)[self._end.name] = batch
+            return
         sources = self._stream_sources()
-        if len(sources) == 1:
-            return {sources[0].name: self._decoded(batch, sources[0])}
-        return {source.name: self._decoded(batch.where(F.col(_SOURCE) == source.name), source) for source in sources}
+        for source in sources:
+            own = batch if len(sources) == 1 else batch.where(F.col(_SOURCE) == source.name)
+            rows.tried[source.name] = self._decoded(own, source)
 
-    def _output(self, sink: Sink, made: Mapping[str, DataFrame]) -> DataFrame:
+    def _output(self, sink: Sink, rows: _Rows) -> DataFrame:
+        if isinstance(sink, LateLetters):
+            return dead_records(rows.late[0], sink, self._app)
         if isinstance(sink, DeadLetters):
-            return dead_records(made[sink.input.name], sink, self._app)
-        return records(self._compiled(sink.input, dict(made)), sink)
+            return dead_records(self._tried(sink.input, rows), sink, self._app)
+        if calls_functions(sink):
+            return records(self._good(self._tried(sink, rows)), sink)
+        return records(self._compiled(sink.input, rows), sink)
 
     def rows(self, node: Node) -> DataFrame:
         """The rows of one of its operators, for those who go on in plain Spark."""
-        return self._compiled(node, {})
+        return self._compiled(node, _Rows())
 
-    def _compiled(self, node: Node, made: dict[str, DataFrame]) -> DataFrame:
-        """`made` are the nodes that are there already, by name."""
+    def _compiled(self, node: Node, rows: _Rows) -> DataFrame:
+        if node.name not in rows.made:
+            rows.made[node.name] = self._made(node, rows)
+        return rows.made[node.name]
+
+    def _made(self, node: Node, rows: _Rows) -> DataFrame:
         if isinstance(node, Source):
-            rows = made[node.name] if node.name in made else self._source(node)
-            return self._good(rows, node)
-        if node.name not in made:
-            made[node.name] = self._operator(node, [self._compiled(below, made) for below in node.inputs])
-        return made[node.name]
+            return self._good_records(self._tried(node, rows), node)
+        if calls_functions(node):
+            return self._operator(node, [self._good(self._tried(node, rows))])
+        inputs = [self._compiled(below, rows) for below in node.inputs]
+        for judged in self._judged:
+            if judged.node.name == node.name and inputs[judged.side].isStreaming:
+                inputs[judged.side], late = parted(inputs[judged.side], judged)
+                rows.late.append(late)
+        return self._operator(node, inputs)
+
+    def _tried(self, node: Node, rows: _Rows) -> DataFrame:
+        """The rows of a source, or what functions make of rows, with those that have failed."""
+        if node.name not in rows.tried:
+            rows.tried[node.name] = self._source(node) if isinstance(node, Source) else self._attempted(node, rows)
+        return rows.tried[node.name]
+
+    def _attempted(self, node: Node, rows: _Rows) -> DataFrame:
+        before = self._compiled(node.input, rows)
+        if self._has_dead_letters:
+            before = with_original(before, node.input.shape)
+        stops = not self._has_dead_letters
+        if isinstance(node, Process):
+            return processed(before, node, mode=self.query.mode, stops=stops)
+        tried = attempted(before, node, stops=stops)
+        # A function is called once for a row of a micro-batch, however many there are who read what it makes. In the
+        # streaming part nothing can be kept.
+        if self._readers[node.name] > 1 and not before.isStreaming:
+            rows.kept.append(tried.persist())
+        return tried
+
+    def _good(self, tried: DataFrame) -> DataFrame:
+        return good_rows(tried) if self._has_dead_letters else tried
 
     def _operator(self, node: Node, inputs: list[DataFrame]) -> DataFrame:
         match node:
-            case Aggregate():
+            case Aggregate() if traits(node).native:
                 return aggregated(inputs[0], node, followed=node is not self._end)
+            case Grouping():
+                return folded(inputs, node, self.query.mode)
             case Deduplicate():
                 return deduplicated(inputs[0], node)
             case StreamJoin():
                 return joined_streams(inputs[0], inputs[1], node, followed=node is not self._end)
+            case Process():  # it has been called
+                return inputs[0]
             case GlobalLookup():
                 return looked_up(inputs[0], inputs[1], node)
+            case TableLookup():
+                return joined_with_table(inputs[0], inputs[1], node, self.query.mode)
+            case TableJoin():
+                return joined_tables(inputs[0], inputs[1], node, self.query.mode)
+            case ForeignKeyJoin():
+                return joined_by_foreign_key(inputs[0], inputs[1], node, self.query.mode)
         done = compile_stateless(node, inputs)
         assert done is not None, f"{node.name} has no compiler"
         return done
@@ -111,13 +213,13 @@ class CompiledQuery:
     def _decoded(self, raw: DataFrame, source: Source) -> DataFrame:
         return decoded(raw, source, self._schemas[source.topics[0]] if source.internal else None)
 
-    def _good(self, rows: DataFrame, source: Source) -> DataFrame:
+    def _good_records(self, rows: DataFrame, source: Source) -> DataFrame:
         """Without the poison pills, which go to the dead letters; without dead letters, the first of them stops it."""
         if source.shape.kind is Kind.GLOBAL_TABLE:
             return rows
+        if self._has_dead_letters and may_fail(source):
+            return good_rows(rows)
         error = F.col(ERROR)
-        if self._has_dead_letters and not source.internal:
-            return rows.where(error.isNull()).drop(ERROR)
         place = [F.lit("the record at offset "), F.col("_offset"), F.lit(" of "), F.col("_topic"), F.lit("-")]
         advice = F.lit(". Give the app dead_letters=, a topic for such records, to go on without them")
         sentence = F.concat(*place, F.col("_partition"), F.lit(" cannot be decoded: "), error, advice)
@@ -141,3 +243,13 @@ class CompiledQuery:
             if sink.internal:
                 assert isinstance(sink.topic, str), sink
                 self._schemas[sink.topic] = rows.select(*map(column, names(end.shape.columns))).schema
+
+
+def _readers(query: Query) -> dict[str, int]:
+    """How many times the rows of each operator would be computed, if none were kept: on how many ways to sinks."""
+    plan = Plan("", query.sinks)
+    readers = consumers(plan)
+    ways: dict[str, int] = {}
+    for node in reversed(plan.nodes()):
+        ways[node.name] = sum(ways[reader.name] for reader in readers[node.name]) + isinstance(node, Sink)
+    return ways

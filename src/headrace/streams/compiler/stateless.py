@@ -3,22 +3,22 @@
 import operator
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from headrace.streams.compiler.columns import column, to_column
-from headrace.streams.compiler.functions import flat_mapped, mapped, with_condition
+from headrace.streams.compiler.functions import BRANCH, KEPT
 from headrace.streams.compiler.rows import DELETED, hidden_of, key_columns, user_columns
 from headrace.streams.expressions import Expression
 from headrace.streams.plan import (
     Branch,
     Chosen,
-    Condition,
     Filter,
     FlatMap,
     Map,
     Merge,
     Node,
+    Peek,
     Repartition,
     Select,
     SelectKey,
@@ -28,12 +28,9 @@ from headrace.streams.plan import (
 from headrace.streams.schema import names
 from headrace.streams.shapes import Kind
 
-_KEPT = "_kept"
-_BRANCH = "_branch"
-
 
 def compile_stateless(node: Node, inputs: list[DataFrame]) -> DataFrame | None:
-    """None for an operator that is not of this kind."""
+    """None for an operator that is not of this kind. Functions have been called already (see `functions.py`)."""
     df = inputs[0]
     match node:
         case Filter():
@@ -42,14 +39,12 @@ def compile_stateless(node: Node, inputs: list[DataFrame]) -> DataFrame | None:
             return df.select(*(to_column(made).alias(name) for name, made in node.columns), *hidden_of(df))
         case SelectKey():
             return df.withColumns({name: to_column(made) for name, made in node.columns})
-        case Map():
-            return mapped(df, node)
-        case FlatMap():
-            return flat_mapped(df, node)
+        case Map() | FlatMap() | Peek():
+            return df
         case Branch():
             return _branched(df, node)
         case Chosen():
-            return df.where(F.col(_BRANCH) == node.choice).drop(_BRANCH)
+            return df.where(F.col(BRANCH) == node.choice).drop(BRANCH)
         case Merge():
             return _merged(inputs)
         case Repartition():
@@ -63,31 +58,22 @@ def compile_stateless(node: Node, inputs: list[DataFrame]) -> DataFrame | None:
 
 
 def _filtered(df: DataFrame, node: Filter) -> DataFrame:
-    df, passes = _condition(df, node.condition, node.name)
+    passes = to_column(node.condition) if isinstance(node.condition, Expression) else F.col(KEPT)
     if node.shape.kind is Kind.STREAM:
-        return df.where(passes).drop(_KEPT)
+        return df.where(passes).drop(KEPT)
     # A row of a table that does not pass is not there: what was there under its key is deleted.
-    return df.withColumn(DELETED, F.col(DELETED) | ~F.coalesce(passes, F.lit(False))).drop(_KEPT)
-
-
-def _condition(df: DataFrame, condition: Condition, name: str) -> tuple[DataFrame, Column]:
-    if isinstance(condition, Expression):
-        return df, to_column(condition)
-    return with_condition(df, condition, _KEPT, operator=name), F.col(_KEPT)
+    return df.withColumn(DELETED, F.col(DELETED) | ~F.coalesce(passes, F.lit(False))).drop(KEPT)
 
 
 def _branched(df: DataFrame, node: Branch) -> DataFrame:
     """The rows with the name of their branch, the first whose condition is true."""
+    if BRANCH in df.columns:  # a function had a say
+        return df
     chosen = F.lit(node.default).cast("string")
-    for position, (choice, condition) in reversed(list(enumerate(node.choices))):
-        if isinstance(condition, Expression):
-            passes = to_column(condition)
-        else:
-            name = f"{_BRANCH}_{position}"
-            df = with_condition(df, condition, name, operator=node.name)
-            passes = F.col(name)
-        chosen = F.when(passes, F.lit(choice)).otherwise(chosen)
-    return df.select(*user_columns(node.shape), *hidden_of(df), chosen.alias(_BRANCH))
+    for choice, condition in reversed(node.choices):
+        assert isinstance(condition, Expression), condition
+        chosen = F.when(to_column(condition), F.lit(choice)).otherwise(chosen)
+    return df.select(*user_columns(node.shape), *hidden_of(df), chosen.alias(BRANCH))
 
 
 def _merged(inputs: list[DataFrame]) -> DataFrame:

@@ -1,0 +1,219 @@
+"""Functions that raise, with a real Spark on the topics of a test: who leaves as a dead letter, and who goes on."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from headrace.streams import App, Json, Own, col, count, tumbling
+from headrace.streams.compiler.app_test import AppTest
+from headrace.streams.failing import MAX_ERROR_LENGTH
+from headrace.streams.feeding import Record
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+AT = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
+
+
+def inverse(row: dict[str, Any]) -> dict[str, Any]:
+    return {"inverse": 1 / row["n"]}
+
+
+def times(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for number in range(row["n"]):
+        yield {"number": number}
+        if row["name"] == "half":
+            raise ValueError("x" * 10 * MAX_ERROR_LENGTH)
+
+
+def encode(row: dict[str, Any]) -> bytes:
+    return str(row["name"]).encode("ascii")
+
+
+def numbers_app(peeked: Path) -> App:
+    app = App("numbers", "nowhere:1", dead_letters="dead", grace="0s")
+    numbers = app.stream("numbers", value=Json("name string, n long"), key="user")
+
+    def look(row: dict[str, Any]) -> None:
+        with peeked.open("a") as file:
+            print(row["name"], file=file)
+        if row["name"] == "unlucky":
+            raise LookupError(row["name"])
+
+    inverted = numbers.map_values(inverse, schema="inverse double", name="inverse")
+    inverted.to("inverted")
+    inverted.filter(col.inverse > 0.5).to("big")
+    numbers.filter(lambda row: row["name"].startswith("o"), name="starting").to("starting")
+    numbers.flat_map(times, "number long", name="times").to("times")
+    numbers.map_values(lambda row: {"text": row["n"]}, schema="text boolean", name="typed").to("typed")
+    seen = numbers.peek(look, name="look")
+    seen.to("seen")
+    seen.select("n").to("seen-too")
+    parts = numbers.branch(none=col.n.is_null(), low=lambda row: row["n"] < 2, default="high", name="parts")
+    for name, part in parts.items():
+        part.to(name)
+    parts["low"].merge(parts["high"]).to("both")
+    numbers.to("encoded", value=Own("name string", encode=encode), name="encoded")
+    # Before state, behind state, and between two operators with state.
+    good = numbers.filter(lambda row: row["n"] / row["n"], name="good")
+    counts = good.group_by("user").agg(count=count(), name="counts").to_stream()
+    counts.map_values(lambda row: {"left": 1 / (3 - row["count"])}, schema="left double", name="left").to("left")
+    tens = numbers.group_by("user").windowed(tumbling("10s")).agg(c=count(), name="tens").emit("final").to_stream()
+    limited = tens.filter(lambda row: 1 / (row["c"] - 1) < 2, name="limited")
+    limited.group_by("user").windowed(tumbling("1m")).agg(m=count(), name="minutes").emit("final").to("minutes")
+    return app
+
+
+@pytest.fixture(scope="module")
+def peeked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("peeked") / "rows"
+
+
+@pytest.fixture(scope="module")
+def ran(spark: SparkSession, peeked: Path) -> Iterator[AppTest]:
+    with numbers_app(peeked).test(spark) as test:
+        test.feed("numbers", {"name": "one", "n": 1}, {"name": "two", "n": 2}, key="a", at=AT)
+        test.feed("numbers", {"name": "zero", "n": 0}, {"name": "half", "n": 3}, key="b", at=AT)
+        test.feed("numbers", {"name": "unlucky", "n": 4}, {"name": "ö", "n": 5}, {"n": None}, key="c", at=AT)
+        test.run()
+        test.feed("numbers", {"name": "later", "n": 6}, key="a", at="2026-01-01T00:10:00Z")
+        test.run()
+        yield test
+
+
+def values(test: AppTest, topic: str, column: str) -> list[Any]:
+    """In order, since those of several feeds come in any."""
+    return sorted((record.json[column] for record in test.read(topic)), key=str)
+
+
+@pytest.fixture(scope="module")
+def dead(ran: AppTest) -> dict[str, list[Record]]:
+    """By operator."""
+    found: dict[str, list[Record]] = {}
+    for record in ran.read("dead"):
+        found.setdefault(header(record, "operator") or "", []).append(record)
+    return {name: sorted(records, key=lambda each: int(header(each, "offset") or 0)) for name, records in found.items()}
+
+
+def header(record: Record, name: str) -> str | None:
+    value = dict(record.headers).get(f"headrace.{name}")
+    return None if value is None else value.decode()
+
+
+def test_a_row_for_which_a_function_raises_leaves_once_and_the_others_go_on(
+    ran: AppTest, dead: dict[str, list[Record]]
+) -> None:
+    assert values(ran, "inverted", "inverse") == [1 / 6, 0.2, 0.25, 1 / 3, 0.5, 1.0]
+    assert values(ran, "big", "inverse") == [1.0]
+    zero, none = dead["inverse"]
+    assert (zero.key, zero.json, zero.timestamp) == (b"b", {"name": "zero", "n": 0}, AT)
+    headers = dict(zero.headers)
+    assert headers.pop("headrace.failed-at")
+    assert headers == {
+        "headrace.error": b"ZeroDivisionError: division by zero",
+        "headrace.app": b"numbers",
+        "headrace.operator": b"inverse",
+        "headrace.function": b"tests.spark.test_streams_dead_letters.inverse",
+        "headrace.topic": b"numbers",
+        "headrace.partition": b"0",
+        "headrace.offset": b"2",
+        "headrace.timestamp": b"2026-01-01T00:00:10.000000Z",
+    }
+    assert (header(none, "error") or "").startswith("TypeError: unsupported operand")
+
+
+def test_a_condition_that_raises(ran: AppTest, dead: dict[str, list[Record]]) -> None:
+    assert values(ran, "starting", "name") == ["one"]
+    (none,) = dead["starting"]
+    assert none.json == {"n": None}
+
+
+def test_of_a_record_whose_rows_come_half_way_there_are_none_and_long_errors_are_cut(
+    ran: AppTest, dead: dict[str, list[Record]]
+) -> None:
+    assert len(ran.read("times")) == 1 + 2 + 0 + 4 + 5 + 6
+    half = next(record for record in dead["times"] if record.json.get("name") == "half")
+    error = header(half, "error") or ""
+    assert error.startswith("ValueError: xxx")
+    assert len(error) == MAX_ERROR_LENGTH
+
+
+def test_what_does_not_fit_the_schema_is_the_fault_of_its_row(ran: AppTest, dead: dict[str, list[Record]]) -> None:
+    assert [record.json["text"] for record in ran.read("typed")] == [None]
+    assert len(dead["typed"]) == 7
+    assert "does not fit the schema" in (header(dead["typed"][0], "error") or "")
+
+
+def test_peek_sees_each_row_once_and_passes_it_on(ran: AppTest, dead: dict[str, list[Record]], peeked: Path) -> None:
+    expected = [None, "half", "later", "one", "two", "zero", "ö"]
+    assert values(ran, "seen", "name") == expected
+    assert len(ran.read("seen-too")) == len(expected)
+    assert [record.json["name"] for record in dead["look"]] == ["unlucky"]
+    assert sorted(peeked.read_text().splitlines()) == sorted([*map(str, expected), "unlucky"])
+
+
+def test_a_branch_asks_a_function_only_if_no_choice_before_it_is_taken(
+    ran: AppTest, dead: dict[str, list[Record]]
+) -> None:
+    assert values(ran, "none", "n") == [None]
+    assert values(ran, "low", "n") == [0, 1]
+    assert values(ran, "high", "n") == [2, 3, 4, 5, 6]
+    assert values(ran, "both", "n") == [0, 1, 2, 3, 4, 5, 6]
+    assert "parts" not in dead
+
+
+def test_what_cannot_be_encoded_is_dead(ran: AppTest, dead: dict[str, list[Record]]) -> None:
+    encoded = {b"one", b"two", b"zero", b"half", b"unlucky", b"None", b"later"}
+    assert {record.value for record in ran.read("encoded")} == encoded
+    (record,) = dead["encoded"]
+    assert record.json["name"] == "ö"
+    assert (header(record, "error") or "").startswith("UnicodeEncodeError")
+
+
+def test_a_function_before_state_fails_once_and_its_row_is_not_counted(
+    ran: AppTest, dead: dict[str, list[Record]]
+) -> None:
+    assert [record.json["n"] for record in dead["good"]] == [0, None]
+    assert [header(record, "topic") for record in dead["good"]] == ["numbers", "numbers"]
+    left = [(record.json["user"], record.json["left"]) for record in ran.read("left")]
+    assert sorted(left) == [("a", 1.0), ("b", 0.5), ("c", 1.0)]
+
+
+def test_behind_state_the_dead_letter_is_the_row(dead: dict[str, list[Record]]) -> None:
+    (record,) = dead["left"]
+    assert (record.key, record.json) == (b"a", {"user": "a", "count": 3})
+    assert (header(record, "row"), header(record, "topic"), header(record, "offset")) == ("json", None, None)
+
+
+def test_between_two_operators_with_state_the_dead_letter_is_the_row_and_the_second_does_not_see_it(
+    ran: AppTest, dead: dict[str, list[Record]]
+) -> None:
+    assert "limited" not in dead
+    ran.feed("numbers", {"name": "x", "n": 7}, {"name": "y", "n": 8}, key="a", at="2026-01-01T01:00:00Z")
+    ran.feed("numbers", {"name": "z", "n": 9}, key="a", at="2026-01-01T02:00:00Z")
+    ran.run()
+    assert sorted((record.json["user"], record.json["m"]) for record in ran.read("minutes")) == [
+        ("a", 1),
+        ("b", 1),
+        ("c", 1),
+    ]
+    (lonely,) = [record for record in ran.read("dead") if header(record, "operator") == "limited"]
+    assert (lonely.json["user"], lonely.json["c"], lonely.json["window_start"][11:16]) == ("a", 1, "00:10")
+    assert (header(lonely, "row"), header(lonely, "topic")) == ("json", None)
+    assert b'"user":"a"' in (lonely.key or b"")
+
+
+def test_without_dead_letters_what_does_not_fit_the_schema_stops_the_app(spark: SparkSession) -> None:
+    app = App("strict", "nowhere:1")
+    numbers = app.stream("numbers", value=Json("n long"))
+    numbers.map_values(lambda row: {"text": row["n"]}, schema="text boolean", name="typed").to("typed")
+    with app.test(spark) as test:
+        test.feed("numbers", {"n": 1})
+        with pytest.raises(
+            StreamingQueryException, match="typed for the record at offset 0 of numbers-0: what it gave"
+        ):
+            test.run()

@@ -1,0 +1,214 @@
+"""Processors of the user's, with a real Spark: state of each kind, times to live, timers in both times, restarts."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+import headrace
+from headrace.streams import App, Json, col, count, list_state, map_state, value_state
+from headrace.streams.compiler.app_test import AppTest
+from headrace.streams.processor import Context
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+CLICKS = "page string, n long"
+Rows = Iterator[dict[str, Any]]
+
+
+def at(second: int) -> str:
+    return f"2026-01-01T00:{second // 60:02d}:{second % 60:02d}Z"
+
+
+def visit(row: dict[str, Any], context: Context) -> Rows:
+    """A visit is over 30 s after its last click; how often each page was seen is kept for ever."""
+    if row["page"] == "bad":
+        context.list("pages").append(page="bad")
+        raise ValueError("bad page")
+    last = context.value("last")
+    before = last.get()
+    if before is not None:
+        context.timers.cancel(before["due"])
+    last.set(due=context.timers.after("30s"), page={"name": row["page"], "tags": [row["page"]]}, day=date(2026, 1, 1))
+    context.list("pages").append(page=row["page"])
+    seen = context.map("seen")
+    n = (seen.get(row["page"]) or {"n": 0})["n"] + 1
+    seen.set(row["page"], n=n)
+    yield {"what": f"{row['page']} {n}", "pages": None}
+
+
+def visit_over(context: Context) -> Rows:
+    last = context.value("last").get()
+    assert last is not None
+    assert last["due"] == context.time
+    assert context.timers.all() == []
+    pages = [row["page"] for row in context.list("pages")]
+    if "broken" in pages:
+        raise RuntimeError("broken visit")
+    context.value("last").clear()
+    context.list("pages").clear()
+    yield {"what": f"over after {last['page']['name']} on {last['day']:%A}", "pages": pages}
+
+
+STATES = {
+    "last": value_state("due timestamp, page struct<name string, tags array<string>>, day date"),
+    "pages": list_state("page string"),
+    "seen": map_state("page string", "n long"),
+}
+
+
+def remind(row: dict[str, Any], context: Context) -> Rows:
+    once = context.value("once")
+    is_new = once.get() is None
+    once.set(yes=True)
+    context.timers.after("1h")
+    yield {"what": "new" if is_new else "known"}
+
+
+def reminded(context: Context) -> Rows:
+    yield {"what": "timer"}
+
+
+def clicks_app() -> App:
+    app = App("clicks", "nowhere:1", grace="0s", dead_letters="dead")
+    clicks = app.stream("clicks", key="user", value=Json(CLICKS))
+    visits = clicks.process(
+        visit,
+        "user string, what string, pages array<string>",
+        state=STATES,
+        timers="event",
+        on_timer=visit_over,
+        name="visits",
+    )
+    visits.to("visits")
+    visits.filter(col.pages.is_not_null()).group_by("user").agg(visits=count(), name="number").to("number")
+    pings = app.stream("pings", key="user", value=Json(CLICKS))
+    pings.process(
+        remind,
+        "user string, what string",
+        state={"once": value_state("yes boolean", ttl="2h")},
+        timers="processing",
+        on_timer=reminded,
+        name="reminders",
+    ).to("reminders")
+    return app
+
+
+@pytest.fixture(scope="module")
+def ran(spark: SparkSession) -> Iterator[AppTest]:
+    with clicks_app().test(spark) as test:
+        yield test
+
+
+def whats(test: AppTest, topic: str) -> list[tuple[str, str]]:
+    return [(row.json["user"], row.json["what"]) for row in test.read(topic)]
+
+
+def test_state_and_timers_in_stream_time(ran: AppTest) -> None:
+    ran.feed("clicks", {"page": "b"}, key="ann", at=at(20))
+    ran.feed("clicks", {"page": "a"}, {"page": "bad"}, key="ann", at=at(10))
+    ran.feed("clicks", {"page": "broken"}, key="bob", at=at(15))
+    ran.run()
+    assert sorted(whats(ran, "visits")) == [("ann", "a 1"), ("ann", "b 1"), ("bob", "broken 1")]
+    ran.feed("clicks", {"page": "a"}, key="ann", at=at(40))
+    ran.run()
+    assert whats(ran, "visits") == [("ann", "a 2")]
+    ran.feed("clicks", {"page": "a"}, key="cid", at=at(200))
+    ran.run()
+    first, over = ran.read("visits")
+    assert first.json["what"] == "a 1"
+    assert over.json == {"user": "ann", "what": "over after a on Thursday", "pages": ["a", "b", "a"]}
+    assert over.timestamp == datetime(2026, 1, 1, 0, 1, 10, tzinfo=UTC)
+    assert over.key == b"ann"
+
+
+def test_what_a_processor_yields_can_be_grouped(ran: AppTest) -> None:
+    assert {row["user"]: row["visits"] for row in ran.table("number").values()} == {"ann": 1}
+
+
+def test_a_row_and_a_timer_for_which_a_function_raises_are_dead_letters(ran: AppTest) -> None:
+    row, timer = sorted(ran.read("dead"), key=lambda record: record.timestamp)
+    headers = dict(row.headers)
+    assert (row.key, row.json["page"]) == (b"ann", "bad")
+    assert headers["headrace.error"] == b"ValueError: bad page"
+    assert headers["headrace.operator"] == b"visits"
+    assert headers["headrace.function"] == b"tests.spark.test_streams_process.visit"
+    assert (headers["headrace.topic"], headers["headrace.offset"]) == (b"clicks", b"2")
+    headers = dict(timer.headers)
+    assert (timer.key, timer.json) == (b"bob", {"user": "bob", "timer": "2026-01-01T00:00:45+00:00"})
+    assert headers["headrace.error"] == b"RuntimeError: broken visit"
+    assert headers["headrace.row"] == b"json"
+    assert "headrace.topic" not in headers
+
+
+def test_timers_by_the_clock_and_times_to_live(ran: AppTest) -> None:
+    ran.feed("pings", {"page": "a"}, key="ann")
+    ran.run()
+    ran.feed("pings", {"page": "a"}, key="ann")
+    ran.run()
+    assert whats(ran, "reminders") == [("ann", "new"), ("ann", "known")]
+    ran.move_clock("59m")
+    assert whats(ran, "reminders") == []
+    ran.move_clock("2m")
+    assert whats(ran, "reminders") == [("ann", "timer"), ("ann", "timer")]
+    ran.feed("pings", {"page": "a"}, key="ann")
+    ran.run()
+    assert whats(ran, "reminders") == [("ann", "known")]
+    ran.move_clock("3h")
+    ran.feed("pings", {"page": "a"}, key="ann")
+    ran.run()
+    assert whats(ran, "reminders") == [("ann", "timer"), ("ann", "new")]
+
+
+def counted(row: dict[str, Any], context: Context) -> dict[str, Any]:
+    n = (context.value("n").get() or {"n": 0})["n"] + row["n"]
+    context.value("n").set(n=n)
+    return {"n": n}
+
+
+def produce(broker: headrace.Broker, topic: str, *numbers: int) -> None:
+    with headrace.Producer(broker.address) as producer:
+        for n in numbers:
+            producer.send(topic, key="k", value=json.dumps({"n": n}).encode())
+
+
+def totals(broker: headrace.Broker, topic: str) -> list[int]:
+    return [json.loads(value)["n"] for value in headrace.arrow.read(topic, broker.address).column("value").to_pylist()]
+
+
+@pytest.mark.parametrize("ttl", [None, "1h"])
+def test_state_outlives_the_app(spark: SparkSession, broker: headrace.Broker, tmp_path: Path, ttl: str | None) -> None:
+    """Also with a time to live, with which there always is a micro-batch more to run."""
+    name = f"outlives-{ttl}"
+
+    def app() -> App:
+        made = App(name, broker.address, state=tmp_path, partitions=2)
+        stream = made.stream(f"{name}-in", key="k", value=Json("n long"))
+        stream.process(counted, "k string, n long", state={"n": value_state("n long", ttl=ttl)}, name="sum").to(
+            f"{name}-out"
+        )
+        return made
+
+    produce(broker, f"{name}-in", 1, 2)
+    app().catch_up(spark)
+    produce(broker, f"{name}-in", 3)
+    app().catch_up(spark)
+    app().catch_up(spark)
+    assert totals(broker, f"{name}-out") == [1, 3, 6]
+
+
+def test_without_dead_letters_a_processor_that_raises_stops_the_app(spark: SparkSession) -> None:
+    app = App("raising", "nowhere:1")
+    stream = app.stream("in", key="k", value=Json("n long"))
+    stream.process(lambda row, context: 1 / row["n"], "k string", name="broken").to("out")
+    with app.test(spark) as test:
+        test.feed("in", {"n": 0}, key="a")
+        with pytest.raises(
+            StreamingQueryException, match=r"broken: <lambda>\(\) raised for the record at offset 0 of in-0"
+        ):
+            test.run()
