@@ -180,7 +180,6 @@ def replay(**options: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say how many there are.")
 @master_option
 @json_option
-@timeout_option
 @cluster_option
 def replay_dead(**options: Any) -> None:
     r"""Run the dead letters of a pipeline through it again; those that still fail stay dead.

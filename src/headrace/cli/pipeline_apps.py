@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from headrace.cli.connect import DEFAULT, complaints, nearest
-from headrace.cli.output import Complaint
+from headrace.cli.connect import DEFAULT, ask, complaints, nearest
+from headrace.cli.output import Complaint, Unreachable
 from headrace.streams.app import App, default_state
 from headrace.streams.known_apps import KnownApp, app_in, apps_of_this_machine
 from headrace.streams.loading import is_file, load_app
 from headrace.streams.naming import checked_name
 from headrace.streams.plan import Plan
 from headrace.streams.saved_plan import saved_plan
+
+if TYPE_CHECKING:
+    from headrace.client.admin import AsyncAdmin
+
+Result = TypeVar("Result")
 
 
 class Chosen(NamedTuple):
@@ -58,6 +63,24 @@ def plan_errors(bootstrap: str = "") -> Iterator[None]:
             yield
     except (NoJavaError, ConnectionError) as error:
         raise Complaint(str(error)) from None
+
+
+def ask_in_time(
+    bootstrap: str, question: Callable[[AsyncAdmin], Coroutine[Any, Any, Result]], timeout: float
+) -> Result:
+    """All calls of a question together. Raises Complaint."""
+
+    async def bounded(admin: AsyncAdmin) -> Result:
+        import asyncio
+
+        try:
+            async with asyncio.timeout(timeout):
+                return await question(admin)
+        except TimeoutError:
+            raise Unreachable(f"The cluster has not answered everything within {timeout:g} s.") from None
+
+    with plan_errors(bootstrap):
+        return ask(bootstrap, bounded)
 
 
 def need_spark(master: str) -> None:

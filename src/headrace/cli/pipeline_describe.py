@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.connect import DEFAULT, ask
+from headrace.cli.connect import DEFAULT
 from headrace.cli.output import Column, Complaint, TableWriter, Unreachable, print_json, show_duration
-from headrace.cli.pipeline_apps import Chosen, chosen
+from headrace.cli.pipeline_apps import Chosen, ask_in_time, chosen
 from headrace.cli.pipeline_view import COLUMNS, cells, query_json
 from headrace.streams.explain import explain_mermaid, explain_text
 from headrace.streams.known_apps import KnownApp, apps_of_cluster, apps_of_this_machine, lags, queries_of
@@ -58,25 +58,12 @@ def _progress(found: Chosen, timeout: float) -> tuple[QueryProgress, ...]:
         return await lags(admin, found.name, queries)
 
     try:
-        waiting = _ask_in_time(found.bootstrap, question, timeout)
+        waiting = ask_in_time(found.bootstrap, question, timeout)
     except Unreachable as error:
         click.echo(f"Lag is not known: {error.message}", err=True)
         return ()
     before = {each.query: each for each in known.progress.queries} if known.progress is not None else {}
     return tuple(_resting(before.get(query.name), query, waiting[query.name]) for query in queries)
-
-
-def _ask_in_time(bootstrap: str, question: Any, timeout: float) -> Any:
-    async def bounded(admin: AsyncAdmin) -> Any:
-        import asyncio
-
-        async with asyncio.timeout(timeout):
-            return await question(admin)
-
-    try:
-        return ask(bootstrap, bounded)
-    except TimeoutError:
-        raise Unreachable(f"The cluster did not answer within {timeout:g} s.") from None
 
 
 def _resting(last: QueryProgress | None, query: Query, lag: int) -> QueryProgress:
@@ -133,7 +120,7 @@ def list_apps(*, as_json: bool, timeout: float, bootstrap: str | None) -> None:
         return groups, waiting
 
     try:
-        groups, waiting = _ask_in_time(bootstrap or DEFAULT, question, timeout)
+        groups, waiting = ask_in_time(bootstrap or DEFAULT, question, timeout)
     except Unreachable as error:
         if not local:
             raise

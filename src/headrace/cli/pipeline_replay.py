@@ -99,7 +99,6 @@ def replay_dead(
     dry_run: bool,
     master: str | None,
     as_json: bool,
-    timeout: float,  # noqa: ARG001 every call of the client has its own
     bootstrap: str | None,
 ) -> None:
     with plan_errors():

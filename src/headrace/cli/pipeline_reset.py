@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from headrace.cli.connect import ask
 from headrace.cli.output import Column, Complaint, TableWriter, confirm, print_json
-from headrace.cli.pipeline_apps import Chosen, chosen, plan_errors
+from headrace.cli.pipeline_apps import Chosen, ask_in_time, chosen, plan_errors
 from headrace.cli.values import parse_partition, parse_time
 from headrace.client.topic_partition import TopicPartition
 from headrace.streams import resetting
@@ -33,13 +32,13 @@ def reset(
     yes: bool,
     state: str | None,
     as_json: bool,
-    timeout: float,  # noqa: ARG001 every call of the client has its own
+    timeout: float,
     bootstrap: str | None,
 ) -> None:
     if sum((to_earliest, to_time is not None, bool(to_offsets), undo)) != 1:
         raise Complaint("Where to?", hint=_TARGETS)
     if undo:
-        _undo(app, state, bootstrap, dry_run=dry_run, yes=yes, as_json=as_json)
+        _undo(app, state, bootstrap, timeout, dry_run=dry_run, yes=yes, as_json=as_json)
         return
     found = chosen(app, state=state, bootstrap=bootstrap)
     if found.known.is_running and not dry_run:
@@ -49,8 +48,7 @@ def reset(
         target = await _target(admin, to_time, to_offsets)
         return await resetting.plan_reset(admin, _plans(found), found.state, target)
 
-    with plan_errors(found.bootstrap):
-        planned = ask(found.bootstrap, question)
+    planned = ask_in_time(found.bootstrap, question, timeout)
     if not as_json:
         _show(planned)
     if not dry_run:
@@ -59,8 +57,7 @@ def reset(
         async def action(admin: AsyncAdmin) -> None:
             await resetting.carry_out(admin, planned)
 
-        with plan_errors(found.bootstrap):
-            ask(found.bootstrap, action)
+        ask_in_time(found.bootstrap, action, timeout)
     if as_json:
         print_json({**_json(planned), "done": not dry_run})
     elif dry_run:
@@ -149,7 +146,9 @@ def _json(planned: Reset) -> dict[str, Any]:
     }
 
 
-def _undo(app: str, state: str | None, bootstrap: str | None, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+def _undo(
+    app: str, state: str | None, bootstrap: str | None, timeout: float, *, dry_run: bool, yes: bool, as_json: bool
+) -> None:
     found = _of_undo(app, state, bootstrap)
     if dry_run:
         raise Complaint("--undo has no dry run: it brings back what the last reset has moved aside.")
@@ -158,8 +157,7 @@ def _undo(app: str, state: str | None, bootstrap: str | None, *, dry_run: bool, 
     async def action(admin: AsyncAdmin) -> tuple[str, ...]:
         return await resetting.undo(admin, found[0], found[1])
 
-    with plan_errors(found[2]):
-        back = ask(found[2], action)
+    back = ask_in_time(found[2], action, timeout)
     if as_json:
         print_json({"app": found[0], "state": found[1], "checkpoints": list(back), "done": True})
     else:

@@ -259,6 +259,14 @@ def test_where_to(ran: str, file: str) -> None:
         assert headrace("pipeline", "reset", file, *arguments).code == 2, arguments
 
 
+def test_a_cluster_that_takes_too_long_is_not_waited_for(ran: str, file: str, home: Path) -> None:
+    slow = headrace("pipeline", "reset", file, "--to-earliest", "--timeout", "0.000001")
+    assert (slow.code, "has not answered everything within 1e-06 s" in slow.err) == (3, True)
+    assert (home / ran / "countries").exists()
+    shown = done("pipeline", "describe", file, "--timeout", "0.000001")
+    assert "Lag is not known: The cluster has not answered" in shown.err
+
+
 def test_one_that_runs_is_not_reset(ran: str, file: str, home: Path) -> None:
     with RunLock(str(home / ran), app=ran):
         refused = headrace("pipeline", "reset", file, "--to-earliest")
