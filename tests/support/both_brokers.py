@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -48,9 +48,8 @@ def eventually(condition: Callable[[], bool]) -> None:
 @pytest.fixture(scope="session")
 def headrace_bootstrap() -> Iterator[str]:
     """A Headrace broker, in this process."""
-    with headrace.Broker(
-        num_partitions=1, **{name.replace(".", "_"): value for name, value in _OFTEN.items()}
-    ) as broker:
+    often: dict[str, Any] = {name.replace(".", "_"): value for name, value in _OFTEN.items()}
+    with headrace.Broker(num_partitions=1, **often) as broker:
         yield broker.address
 
 
