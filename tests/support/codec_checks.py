@@ -18,6 +18,7 @@ BEHIND: Final = (b"", b"\x01" * 700, b"\xff" * 700)
 # A row takes two bytes at least, and becomes a tuple with a place for every field of every version.
 MEMORY_PER_BYTE: Final = 120
 CALLS_PER_BYTE: Final = 4
+MEASUREMENTS: Final = 3
 MEMORY_AT_LEAST: Final = 8_000  # an exception with its text, and what `struct` compiles for an array of numbers
 CALLS_AT_LEAST: Final = 300
 
@@ -109,11 +110,19 @@ def check_costs(decode: Decoder[Any], frames: list[bytes]) -> None:
 
 
 def _check_memory(decode: Decoder[Any], data: bytes) -> None:
+    """What a decoder takes it takes every time; what another thread of this process takes meanwhile, it does not."""
+    allowed = MEMORY_AT_LEAST + MEMORY_PER_BYTE * len(data)
+    taken = [_memory(decode, data)]
+    while min(taken) > allowed and len(taken) < MEASUREMENTS:
+        taken.append(_memory(decode, data))
+    assert min(taken) <= allowed, f"{min(taken)} bytes for a frame of {len(data)}: {data[:100].hex()}"
+
+
+def _memory(decode: Decoder[Any], data: bytes) -> int:
     view = memoryview(data)
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     with suppress(DecodeError):
         decode(data, view, 0, len(data))
     _, peak = tracemalloc.get_traced_memory()
-    allowed = MEMORY_AT_LEAST + MEMORY_PER_BYTE * len(data)
-    assert peak - before <= allowed, f"{peak - before} bytes for a frame of {len(data)}: {data[:100].hex()}"
+    return peak - before
