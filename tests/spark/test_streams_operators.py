@@ -192,6 +192,7 @@ def test_what_cannot_be_decoded_goes_to_the_dead_letters_as_it_was(ran: AppTest)
         "headrace.topic": b"orders",
         "headrace.partition": b"0",
         "headrace.offset": b"3",
+        "headrace.timestamp": b"2000-01-01T00:00:00.000000Z",
     }
     errors = {record.value: dict(record.headers)["headrace.error"] for record in dead}
     assert b"ValueError: not enough values" in (errors[b"none"] or b"")
