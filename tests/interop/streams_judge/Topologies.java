@@ -67,11 +67,9 @@ final class Topologies {
             case "join-global-table" -> plain("user", joinedGlobalTable());
             case "join-tables" -> plain("user", joinedTables().toStream());
             case "join-foreign-key" -> plain("user", joinedForeignKey().toStream());
-            case "join-count" -> plain("user", joinedCount().toStream());
             case "filter-table" -> plain("user", adults(table("users")).toStream());
             case "to-table" -> plain("user", toTable().toStream());
             case "group-table" -> plain("city", groupedTable().toStream());
-            case "group-counts" -> plain("n", groupedCounts().toStream());
             default -> throw new IllegalArgumentException("no operator " + asked.get("operator"));
         };
     }
@@ -217,11 +215,6 @@ final class Topologies {
             : table("users").leftJoin(table("cities"), user -> Json.text(user.get("city")), BOTH, kept);
     }
 
-    /** A table that is computed, with one that is read. */
-    private KTable<String, JsonNode> joinedCount() {
-        return folded(grouped("orders")).outerJoin(table("users"), BOTH);
-    }
-
     // --- tables
 
     private static KTable<String, JsonNode> adults(KTable<String, JsonNode> users) {
@@ -240,14 +233,6 @@ final class Topologies {
                 (city, row, before) -> Folds.entered(before, row),
                 (city, row, before) -> Folds.left(before, row),
                 Materialized.with(TEXT, Json.SERDE));
-    }
-
-    /** How many users have so many orders. */
-    private KTable<String, JsonNode> groupedCounts() {
-        return grouped("orders").count(Materialized.with(TEXT, Serdes.Long()))
-            .groupBy((user, n) -> KeyValue.pair(n.toString(), user), Grouped.with(TEXT, TEXT))
-            .count(Materialized.with(TEXT, Serdes.Long()))
-            .mapValues(n -> Json.MAPPER.createObjectNode().put("users", n));
     }
 
     // --- parameters and results
