@@ -25,7 +25,13 @@ RECORD_COLUMNS: Final[Schema] = (
     Field("_headers", "array<struct<key:string,value:binary>>"),
 )
 WINDOW_COLUMNS: Final[Schema] = (Field("window_start", "timestamp"), Field("window_end", "timestamp"))
-_RESERVED: Final = frozenset(names(RECORD_COLUMNS))
+# Columns that the compiler puts beside those of users, between two operators or inside of one.
+_OF_THE_COMPILER: Final = (
+    "_branch _bucket _corrupt _deleted _encoded_key _encoded_value _end _error _function _gone _group _json_key "
+    "_json_value _kept _keys _last _late _left_key _left_time _operator _place _right_key _right_time _row _rows _side "
+    "_source _stamp _start _sub _until _value _watermark _window"
+)
+RESERVED: Final = frozenset({*names(RECORD_COLUMNS), *_OF_THE_COMPILER.split()})
 
 
 class Kind(StrEnum):
@@ -83,8 +89,8 @@ def check_new_columns(given: Iterable[str], *, where: str) -> None:
     listed = tuple(given)
     reject_duplicates(listed, where=where)
     for name in listed:
-        if name.lower() in _RESERVED:
-            raise PlanError(f"{where}: {name!r} is the name of a hidden column of every record; choose another")
+        if name.lower() in RESERVED:
+            raise PlanError(f"{where}: {name!r} is the name of a hidden column; choose another")
 
 
 def source_shape(kind: Kind, key: Schema, value: Schema, *, grace_ms: int, where: str) -> Shape:

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+import headrace.streams
 from headrace.streams import (
     App,
     Json,
@@ -24,6 +26,7 @@ from headrace.streams import (
     tumbling,
     value_state,
 )
+from headrace.streams.shapes import RESERVED
 from tests.unit.streams.pipelines import new_app, orders_of, users_of
 
 
@@ -45,6 +48,15 @@ def test_an_unknown_column_is_told_where_it_is_written_with_the_nearest() -> Non
         orders.select("zzz")
     with pytest.raises(UnknownColumnError, match="agg total"):
         orders.group_by("user").agg(total=sum_(col.sum))
+
+
+def test_no_user_can_name_a_column_as_the_compiler_names_its_own() -> None:
+    package = Path(headrace.streams.__file__).parent
+    named = {
+        name for path in package.rglob("*.py") for name in re.findall(r'Final = "(_[a-z_]+[a-z])"', path.read_text())
+    }
+    assert len(named) > 20
+    assert named <= RESERVED
 
 
 def test_hidden_columns_of_records_can_be_read_but_not_made() -> None:
