@@ -36,8 +36,10 @@ def joined_streams(left: DataFrame, right: DataFrame, node: StreamJoin, *, follo
 
 def _condition(node: StreamJoin) -> Column:
     equal = reduce(operator.and_, (column(ours) == column(_RIGHT + theirs) for ours, theirs in node.on))
+    # Said once more, since the state of a full outer join of Spark's finds NULL under NULL.
+    known = reduce(operator.and_, (column(ours).isNotNull() for ours, _ in node.on))
     at, right_at = F.col(TIME), F.col(_RIGHT + TIME)
-    return equal & (right_at >= at - _interval(node.before_ms)) & (right_at <= at + _interval(node.after_ms))
+    return equal & known & (right_at >= at - _interval(node.before_ms)) & (right_at <= at + _interval(node.after_ms))
 
 
 def _columns(node: StreamJoin) -> list[Column]:
