@@ -19,9 +19,9 @@ def broker() -> Iterator[headrace.Broker]:
 
 
 @pytest.fixture
-def assigned(broker: headrace.Broker) -> Iterator[Consumer]:
+def consumer(broker: headrace.Broker) -> Iterator[Consumer]:
+    """It fetches from the moment that it has something to read: what is to fail must fail before."""
     with headrace.Consumer(broker.address, **QUICK) as consumer:
-        consumer.assign([PLACE])
         yield consumer
 
 
@@ -41,73 +41,77 @@ def assigned(broker: headrace.Broker) -> Iterator[Consumer]:
         "INVALID_FETCH_SESSION_EPOCH",
     ],
 )
-def test_errors_that_pass_lose_and_double_nothing(broker: headrace.Broker, assigned: Consumer, error: str) -> None:
+def test_errors_that_pass_lose_and_double_nothing(broker: headrace.Broker, consumer: Consumer, error: str) -> None:
     with broker.faults.answer("Fetch", error=error, times=3) as fault:
-        assert [record.offset for record in read(assigned, 10)] == list(range(10))
+        consumer.assign([PLACE])
+        assert [record.offset for record in read(consumer, 10)] == list(range(10))
         assert fault.hits == 3
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_lost_connections_lose_and_double_nothing(broker: headrace.Broker, assigned: Consumer, when: Any) -> None:
+def test_lost_connections_lose_and_double_nothing(broker: headrace.Broker, consumer: Consumer, when: Any) -> None:
     with broker.faults.drop("Fetch", when=when, times=3) as fault:
-        assert [record.offset for record in read(assigned, 10)] == list(range(10))
+        consumer.assign([PLACE])
+        assert [record.offset for record in read(consumer, 10)] == list(range(10))
         assert fault.hits == 3
 
 
-def test_an_error_that_does_not_pass_is_the_users(broker: headrace.Broker, assigned: Consumer) -> None:
-    with (
-        broker.faults.answer("Fetch", error="TOPIC_AUTHORIZATION_FAILED"),
-        pytest.raises(headrace.AuthorizationError, match="orders-0 cannot be read"),
-    ):
-        read(assigned, 1)
+def test_an_error_that_does_not_pass_is_the_users(broker: headrace.Broker, consumer: Consumer) -> None:
+    with broker.faults.answer("Fetch", error="TOPIC_AUTHORIZATION_FAILED"):
+        consumer.assign([PLACE])
+        with pytest.raises(headrace.AuthorizationError, match="orders-0 cannot be read"):
+            read(consumer, 1)
     deadline = time.monotonic() + SECONDS
     while True:  # it may have come a second time before it went away
         assert time.monotonic() < deadline
         try:
-            assert values(read(assigned, 1)) == ["0"]
+            assert values(read(consumer, 1)) == ["0"]
             break
         except headrace.AuthorizationError:
             pass
 
 
-def test_questions_about_offsets_are_asked_again(broker: headrace.Broker, assigned: Consumer) -> None:
+def test_questions_about_offsets_are_asked_again(broker: headrace.Broker, consumer: Consumer) -> None:
     faults = [
         broker.faults.answer("ListOffsets", error="NOT_LEADER_OR_FOLLOWER", times=2),
         broker.faults.drop("ListOffsets", when="after", times=1),
     ]
-    assert assigned.end_offsets([PLACE]) == {PLACE: 10}
+    assert consumer.end_offsets([PLACE]) == {PLACE: 10}
     assert [fault.hits for fault in faults] == [2, 1]
     with (
         broker.faults.answer("ListOffsets", error="NOT_LEADER_OR_FOLLOWER"),
         pytest.raises(headrace.KafkaError, match=r"orders-0: .*Tried: \d+ attempts in"),
     ):
-        assigned.end_offsets([PLACE], timeout=0.2)
+        consumer.end_offsets([PLACE], timeout=0.2)
 
 
-def test_a_crash_and_a_restart_are_survived(broker: headrace.Broker, assigned: Consumer) -> None:
-    assert len(read(assigned, 10)) == 10
+def test_a_crash_and_a_restart_are_survived(broker: headrace.Broker, consumer: Consumer) -> None:
+    consumer.assign([PLACE])
+    assert len(read(consumer, 10)) == 10
     broker.kill()
-    assert assigned.poll(0.1) == []
+    assert consumer.poll(0.1) == []
     broker.restart()
     fill(broker.address, TOPIC, {0: ["after"]})
-    assert values(read(assigned, 1)) == ["after"]
+    assert values(read(consumer, 1)) == ["after"]
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_beginning(broker: headrace.Broker, assigned: Consumer) -> None:
-    assert len(read(assigned, 10)) == 10
+def test_a_topic_that_was_made_anew_is_read_from_its_beginning(broker: headrace.Broker, consumer: Consumer) -> None:
+    consumer.assign([PLACE])
+    assert len(read(consumer, 10)) == 10
     with headrace.Admin(broker.address) as admin:
         admin.delete_topic(TOPIC)
         admin.create_topic(TOPIC)
     fill(broker.address, TOPIC, {0: ["anew"]})
-    assert values(read(assigned, 1)) == ["anew"]
+    assert values(read(consumer, 1)) == ["anew"]
 
 
-def test_records_that_retention_took_are_passed_over(broker: headrace.Broker, assigned: Consumer) -> None:
+def test_records_that_retention_took_are_passed_over(broker: headrace.Broker, consumer: Consumer) -> None:
     with headrace.Admin(broker.address) as admin:
         admin.delete_records({PLACE: 6})
-    assert [record.offset for record in read(assigned, 4)] == [6, 7, 8, 9]
-    assigned.seek(PLACE, 2)
-    assert [record.offset for record in read(assigned, 4)] == [6, 7, 8, 9]
+    consumer.assign([PLACE])
+    assert [record.offset for record in read(consumer, 4)] == [6, 7, 8, 9]
+    consumer.seek(PLACE, 2)
+    assert [record.offset for record in read(consumer, 4)] == [6, 7, 8, 9]
 
 
 def test_a_consumer_that_finds_no_broker_waits_for_one(broker: headrace.Broker) -> None:
