@@ -9,14 +9,12 @@ import click
 
 from headrace.cli.connect import ask
 from headrace.cli.output import Complaint, Finding, print_json, show_bytes, show_count
-from headrace.cli.pipeline_apps import need_spark, plan_errors
+from headrace.cli.pipeline_apps import plan_errors
 from headrace.cli.pipeline_reset import read_offsets
 from headrace.cli.pipeline_run import deployed, failures
 from headrace.cli.pipeline_view import bar
 from headrace.cli.values import parse_time
-from headrace.streams.loading import load_app
 from headrace.streams.ranges import Target
-from headrace.streams.runnable import check_runnable
 
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin
@@ -35,22 +33,18 @@ def replay(
     as_json: bool,
     bootstrap: str | None,
 ) -> None:
-    with plan_errors():
-        app = load_app(file)
-        check_runnable(app.plan)
-    need_spark(master or app.master)
-    deployment = deployed(app, file, master=master, state=None, trigger=None, bootstrap=bootstrap)
-    where = deployment.bootstrap
+    deployment = deployed(file, master=master, bootstrap=bootstrap)
+    plan, where = deployment.plan, deployment.bootstrap
     from headrace.streams.compiler import replaying
 
     async def question(admin: AsyncAdmin) -> dict[TopicPartition, Range]:
         first = await _target(admin, start, option="--from")
-        return await replaying.ranges_of(admin, app.plan, first, await _target(admin, end, option="--to"))
+        return await replaying.ranges_of(admin, plan, first, await _target(admin, end, option="--to"))
 
     with plan_errors(where):
         ranges = ask(where, question)
     total = sum(each.end - each.start for each in ranges.values())
-    click.echo(f"{app.name}: {show_count(total, 'record')} on {deployment.master}, from {where}", err=True)
+    click.echo(f"{plan.app}: {show_count(total, 'record')} on {deployment.master}, from {where}", err=True)
 
     def show(records: Any, _: str) -> None:
         for name, record in replaying.collected(records):
@@ -58,7 +52,7 @@ def replay(
 
     written = show if topic is None else replaying.written_to(topic, where)
     with failures(), bar(total) as advance:
-        replaying.replay(app.plan, where, ranges, written, master=deployment.master)
+        replaying.replay(plan, where, ranges, written, master=deployment.master)
         advance(total)
     if topic is not None:
         click.echo(f"The results are in {topic}.", err=True)
@@ -101,34 +95,31 @@ def replay_dead(
     as_json: bool,
     bootstrap: str | None,
 ) -> None:
-    with plan_errors():
-        app = load_app(file)
-    need_spark(master or app.master)
-    deployment = deployed(app, file, master=master, state=None, trigger=None, bootstrap=bootstrap)
-    where = deployment.bootstrap
+    deployment = deployed(file, master=master, bootstrap=bootstrap, runs_itself=False)
+    plan, where = deployment.plan, deployment.bootstrap
     from headrace.streams.compiler import replaying_dead as dead
 
     ask(where, _ping)
     with plan_errors(where), failures():
         if not resend:
-            dead.check_replayable(app.plan)
+            dead.check_replayable(plan)
         if dry_run:
-            waiting = dead.letters(app.plan, where, dead.waiting_letters(app.plan, where))
+            waiting = dead.letters(plan, where, dead.waiting_letters(plan, where))
             done = dead.Replayed(sum(1 for _ in waiting), 0, 0)
         elif resend:
-            done = dead.resend(app.plan, where)
+            done = dead.resend(plan, where)
         else:
-            done = dead.replay_dead(app.plan, where, master=deployment.master)
+            done = dead.replay_dead(plan, where, master=deployment.master)
     if as_json:
-        print_json({"app": app.name, **done._asdict(), "done": not dry_run})
+        print_json({"app": plan.app, **done._asdict(), "done": not dry_run})
     elif dry_run:
-        click.echo(f"{show_count(done.letters, 'dead letter')} of {app.plan.dead_letters} would be replayed.")
+        click.echo(f"{show_count(done.letters, 'dead letter')} of {plan.dead_letters} would be replayed.")
     elif resend:
         click.echo(f"{show_count(done.letters, 'dead letter')}: {show_count(done.records, 'record')} sent again.")
     else:
         click.echo(f"{show_count(done.letters, 'dead letter')}: {show_count(done.records, 'record')} written.")
     if done.still_dead:
-        where_to = f"The headers of the new ones in {app.plan.dead_letters} say why."
+        where_to = f"The headers of the new ones in {plan.dead_letters} say why."
         raise Finding(f"{done.still_dead} of them are still dead.", hint=where_to)
 
 

@@ -25,7 +25,6 @@ from headrace.streams.runnable import check_runnable
 
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin
-    from headrace.streams.app import App
     from headrace.streams.compiler.running import Deployment
     from headrace.streams.progress import AppProgress
 
@@ -46,14 +45,11 @@ def run(
     as_json: bool,
     bootstrap: str | None,
 ) -> None:
-    with plan_errors():
-        app = load_app(file)
-        check_runnable(app.plan)
-    need_spark(master or app.master)
-    deployment = deployed(app, file, master=master, state=state, trigger=trigger, bootstrap=bootstrap)
+    deployment = deployed(file, master=master, state=state, trigger=trigger, bootstrap=bootstrap)
+    plan = deployment.plan
 
     async def backlog(admin: AsyncAdmin) -> int:
-        return sum((await lags(admin, app.name, queries_of(app.plan))).values())
+        return sum((await lags(admin, plan.app, queries_of(plan))).values())
 
     waiting = ask(deployment.bootstrap, backlog)  # and whether a broker answers, before Spark is started
     _announce(deployment)
@@ -64,9 +60,23 @@ def run(
 
 
 def deployed(
-    app: App, file: str, *, master: str | None, state: str | None, trigger: str | None, bootstrap: str | None
+    file: str,
+    *,
+    master: str | None,
+    bootstrap: str | None,
+    state: str | None = None,
+    trigger: str | None = None,
+    runs_itself: bool = True,
 ) -> Deployment:
-    """The app as it says, but for what the options say."""
+    """The app of a file as it says, but for what the options say; Spark can be started then.
+
+    With `runs_itself` its plan must be one that can be run. Raises Complaint.
+    """
+    with plan_errors():
+        app = load_app(file)
+        if runs_itself:
+            check_runnable(app.plan)
+    need_spark(master or app.master)
     from headrace.streams.compiler.shipping import ship
 
     ship(os.path.dirname(os.path.abspath(file.rpartition(":")[0] or file)))

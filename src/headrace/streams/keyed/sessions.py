@@ -7,9 +7,9 @@ row is late if the session that it would belong to is over.
 """
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from headrace.streams.keyed.fold_rows import (
@@ -157,20 +157,13 @@ class FoldSessions:
 
 def _sessions_of(batch: Batch, state: StateTable) -> list[_Key]:
     """Of each key of the batch."""
-    positions: list[int] = []
-    counts: list[int] = []
-    for group in batch.groups:
-        members = state.members(group)
-        positions.extend(members.values())
-        counts.append(len(members))
-    rows = state.rows(np.array(positions, np.int64))
+    rows, counts = state.rows_of(batch.groups)
     facts = zip(rows[START].to_pylist(), rows[END].to_pylist(), rows[VALUE].to_pylist(), strict=True)
     sessions = iter([_Session(*each) for each in facts])
     keys = batch.keys.to_pylist()
     made = []
-    for code, group in enumerate(batch.groups):
-        own = sorted((next(sessions) for _ in range(counts[code])), key=lambda each: each.start)
-        made.append(_Key(group, keys[code], own))
+    for group, key, count in zip(batch.groups, keys, counts, strict=True):
+        made.append(_Key(group, key, sorted(islice(sessions, count), key=lambda each: each.start)))
     return made
 
 

@@ -18,6 +18,7 @@ window, the last that it could be in, is over.
 from bisect import bisect_left, bisect_right, insort
 from copy import deepcopy
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -187,15 +188,14 @@ class FoldSliding:
 
 def _windows_of(batch: Batch, state: StateTable) -> list[_Key]:
     """Of each key of the batch."""
-    members = [state.members(group) for group in batch.groups]
-    rows = state.rows(np.array([position for each in members for position in each.values()], np.int64))
+    rows, counts = state.rows_of(batch.groups)
     facts = zip(rows[START].to_pylist(), rows[VALUE].to_pylist(), times_of(rows, TIME).tolist(), strict=True)
     windows = iter([_Window(start, value, latest, is_known=value is not None) for start, value, latest in facts])
     keys = batch.keys.to_pylist()
     made = []
-    for code, group in enumerate(batch.groups):
-        own = {each.start_ms: each for each in (next(windows) for _ in range(len(members[code])))}
-        made.append(_Key(group, keys[code], own, sorted(own)))
+    for group, key, count in zip(batch.groups, keys, counts, strict=True):
+        own = {each.start_ms: each for each in islice(windows, count)}
+        made.append(_Key(group, key, own, sorted(own)))
     return made
 
 

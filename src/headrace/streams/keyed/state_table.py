@@ -84,6 +84,12 @@ class StateTable:
         assert self._one is None, "a state with one row per group has positions"
         return self._many.get(group, _NOTHING)
 
+    def rows_of(self, groups: Sequence[bytes]) -> tuple[pa.Table, list[int]]:
+        """The rows of all of these groups, one group after the other, and how many each has."""
+        members = [self.members(group) for group in groups]
+        positions = np.array([position for each in members for position in each.values()], np.int64)
+        return self.rows(positions), [len(each) for each in members]
+
     def groups(self) -> Iterator[bytes]:
         """All that have rows."""
         return iter(self._many if self._one is None else self._one)
