@@ -176,7 +176,9 @@ class ClassicMembership(Membership):
                     raise
                 failures += 1
                 continue
-            if self._member.identity == who:
+            # An answer may be overtaken: once we have asked to join, the group may have gone on without this heartbeat,
+            # which came on another connection. Then it is JoinGroup that says what became of us.
+            if self._member.identity == who and not self._is_joining:
                 failures = self._heard(code_of(response.error_code), failures)
 
     def _heard(self, code: ErrorCode, failures: int) -> int:

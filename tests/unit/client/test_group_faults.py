@@ -1,12 +1,17 @@
 """Groups on a broker that fails: joining, staying, and being refused."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 import headrace
 from headrace.client.consumer import Consumer
+from headrace.protocol.apis import API_BY_NAME
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.heartbeat import HeartbeatResponse
+from headrace.server.faults import Which
+from headrace.server.later import Later
 from headrace.testing import MovableClock
 from tests.support.both_brokers import eventually
 from tests.support.consuming import fill, read, values
@@ -109,6 +114,47 @@ def test_what_a_heartbeat_brings(error: str, is_lost: bool) -> None:
         poll_until(lambda: heard[2:] == ["assigned"], member)
         assert member.group_member.generation > before.generation
         assert (member.group_member.member_id == before.member_id) == (error != "UNKNOWN_MEMBER_ID")
+
+
+class _Held(NamedTuple):
+    """A request without effect, whose answer the test gives."""
+
+    answer: Later[Any]
+
+    def on(self, *_: Any) -> Later[Any]:
+        return self.answer
+
+
+def test_a_heartbeat_that_the_next_generation_has_overtaken_loses_nothing() -> None:
+    """It was on its way when the member joined again, and is answered before JoinGroup is, on another connection."""
+    heard: list[str] = []
+    held: Later[HeartbeatResponse] = Later()
+
+    def answer_the_heartbeat(_: Any) -> bool:
+        held.resolve(HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION))
+        return True
+
+    keeping = {"partition_assignment_strategy": ["cooperative-sticky"]}
+    with broker_with_orders(clock=MovableClock()) as broker, member_of_group(broker, **keeping) as member:
+        broker.create_topic("others", 1)
+        member.subscribe([TOPIC])
+        read(member, 10)
+        before = member.group_member
+        with broker.faults._add(API_BY_NAME["Heartbeat"], Which(), _Held(held), 1, "waits") as heartbeat:
+            heartbeat.wait()
+            with broker.faults.delay("JoinGroup", seconds=1, times=1, matching=answer_the_heartbeat) as join:
+                member.subscribe(
+                    [TOPIC, "others"],
+                    on_assigned=lambda _: heard.append("assigned"),
+                    on_revoked=lambda _: heard.append("revoked"),
+                    on_lost=lambda _: heard.append("lost"),
+                )
+                poll_until(lambda: join.hits == 1, member)
+        committed(member)  # comes after the heartbeat's answer, on its connection
+        broker.clock.advance(1)
+        poll_until(lambda: "assigned" in heard, member)
+        assert heard == ["assigned"]
+        assert member.group_member == before._replace(generation=before.generation + 1)
 
 
 def test_a_refused_group_is_told_at_each_poll_and_goes_on_when_it_is_allowed(
