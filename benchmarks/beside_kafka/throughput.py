@@ -15,6 +15,7 @@ from benchmarks.beside_kafka.sink import generator_alone
 from benchmarks.beside_kafka.topics import create_topic, delete_topic
 from benchmarks.beside_kafka.workload import Workload
 from benchmarks.figures import Figure
+from benchmarks.machine import Disturbance, Moment
 
 KB: Final = 1 << 10
 MB: Final = 1 << 20
@@ -31,6 +32,7 @@ class Turn:
 
     load: Load
     broker_cpu_seconds: float
+    disturbance: Disturbance
 
     @property
     def cpu_us(self) -> float:
@@ -124,10 +126,11 @@ def by_time(
 
 
 def _turn(node: Node, workload: Workload) -> Turn:
-    before = node.cpu_seconds()
+    before, cpu_before = Moment.now(), node.cpu_seconds()
     load = run_load(replace(workload, port=node.port))
+    broker_cpu_seconds = node.cpu_seconds() - cpu_before
     node.traffic_bytes += load.requests * workload.batch_bytes
-    return Turn(load, node.cpu_seconds() - before)
+    return Turn(load, broker_cpu_seconds, Disturbance.since(before, measured_cpu_seconds=broker_cpu_seconds))
 
 
 def _megabytes(name: str, ours: Sequence[Turn], kafkas: Sequence[Turn], workload: Workload, *, goal: float) -> Figure:
@@ -151,7 +154,8 @@ def note_of(ours: Sequence[Turn], kafkas: Sequence[Turn], workload: Workload) ->
     note = f"broker CPU {cpu} us/request; generator {busiest:.0%} busy, alone {alone:,.0f}/s"
     if busiest > BUSY or alone < fastest * HEADROOM:
         note += ": THE GENERATOR IS THE LIMIT"
-    return note
+    worst = max((turn.disturbance for turn in turns), key=lambda found: found.others + found.stolen)
+    return f"{note}; {worst.text}" if worst.text else note
 
 
 def _check_room(contest: Contest, size_bytes: int) -> None:
