@@ -61,6 +61,12 @@ def command() -> None:
 @command.command()
 @file_argument
 @click.option("--trigger", metavar="TIME", help="The least time from one micro-batch to the next, such as 1s.")
+@click.option(
+    "--max-per-trigger",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="How many records of each stream one micro-batch takes at most.",
+)
 @click.option("--until-caught-up", is_flag=True, help="Work off what the topics hold now, and end.")
 @master_option
 @state_option

@@ -39,13 +39,16 @@ def run(
     *,
     file: str,
     trigger: str | None,
+    max_per_trigger: int | None,
     until_caught_up: bool,
     master: str | None,
     state: str | None,
     as_json: bool,
     bootstrap: str | None,
 ) -> None:
-    deployment = deployed(file, master=master, state=state, trigger=trigger, bootstrap=bootstrap)
+    deployment = deployed(
+        file, master=master, state=state, trigger=trigger, max_per_trigger=max_per_trigger, bootstrap=bootstrap
+    )
     plan = deployment.plan
 
     async def backlog(admin: AsyncAdmin) -> int:
@@ -66,6 +69,7 @@ def deployed(
     bootstrap: str | None,
     state: str | None = None,
     trigger: str | None = None,
+    max_per_trigger: int | None = None,
     runs_itself: bool = True,
 ) -> Deployment:
     """The app of a file as it says, but for what the options say; Spark can be started then.
@@ -88,6 +92,7 @@ def deployed(
             state=os.path.abspath(state or said.state),
             bootstrap=bootstrap or said.bootstrap,
             trigger_ms=said.trigger_ms if trigger is None else duration_ms(trigger, what="--trigger"),
+            max_per_trigger=max_per_trigger or said.max_per_trigger,
         )
 
 

@@ -17,6 +17,7 @@ from headrace.streams.app import App, processing_time, record_time
 from headrace.streams.columns import Column, col, fn, lit, when
 from headrace.streams.compatibility import Difference, Verdict, compatible
 from headrace.streams.errors import CannotRunError, PlanError, UnknownColumnError
+from headrace.streams.feeding import Record
 from headrace.streams.grouped import CogroupedStream, GroupedStream, GroupedTable, WindowedStream
 from headrace.streams.plan import Plan
 from headrace.streams.plan_json import plan_from_json, plan_to_json
@@ -43,6 +44,7 @@ __all__ = [
     "Own",
     "Plan",
     "PlanError",
+    "Record",
     "Stream",
     "String",
     "Table",

@@ -39,15 +39,17 @@ processing_time: Final = PROCESSING_TIME
 class App:
     """A pipeline. Its name is the prefix of its groups, its transactions and its own topics, and names its state.
 
-    guarantee     "exactly_once" from topic to topic, or "at_least_once"
-    dead_letters  the topic for records that cannot be decoded or for which a function raises; without one, the first
-                  of them stops the pipeline
-    late          "drop", or "dead_letters" for records that come too late for an operator with state
-    state         the directory of its progress and state; by default one of its name in the user's state directory
-    grace         how late a row may be, unless its source says otherwise
-    trigger       the least time from one micro-batch to the next
-    master        where Spark runs: this machine with all its cores, or a cluster such as "spark://host:7077"
-    partitions    over how many partitions state is spread; decided by the first run if not said
+    guarantee        "exactly_once" from topic to topic, or "at_least_once"
+    dead_letters     the topic for records that cannot be decoded or for which a function raises; without one, the first
+                     of them stops the pipeline
+    late             "drop", or "dead_letters" for records that come too late for an operator with state
+    state            the directory of its progress and state; by default one of its name in the user's state directory
+    grace            how late a row may be, unless its source says otherwise
+    trigger          the least time from one micro-batch to the next
+    max_per_trigger  how many records of each stream a micro-batch takes at most; if not said, all that wait. Of tables
+                     it takes all, so that rows find what was there before them
+    master           where Spark runs: this machine with all its cores, or a cluster such as "spark://host:7077"
+    partitions       over how many partitions state is spread; decided by the first run if not said
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class App:
         state: str | os.PathLike[str] | None = None,
         grace: Duration = DEFAULT_GRACE,
         trigger: Duration = DEFAULT_TRIGGER,
+        max_per_trigger: int | None = None,
         master: str = "local[*]",
         partitions: int | None = None,
     ) -> None:
@@ -70,8 +73,9 @@ class App:
             raise PlanError(f'late is {late!r}: it must be "drop" or "dead_letters"')
         if late == "dead_letters" and dead_letters is None:
             raise PlanError('late="dead_letters" needs dead_letters=, the topic for them')
-        if partitions is not None and partitions < 1:
-            raise PlanError(f"partitions is {partitions}: it must be above 0")
+        for option, number in (("partitions", partitions), ("max_per_trigger", max_per_trigger)):
+            if number is not None and number < 1:
+                raise PlanError(f"{option} is {number}: it must be above 0")
         self.name: Final = checked_name(name, what="the name of the app")
         self.bootstrap: Final = bootstrap
         self.guarantee: Final = guarantee
@@ -82,6 +86,7 @@ class App:
         self.state: Final = os.fspath(state) if state is not None else default_state(self.name)
         self.grace_ms: Final = duration_ms(grace, what="grace")
         self.trigger_ms: Final = duration_ms(trigger, what="trigger")
+        self.max_per_trigger: Final = max_per_trigger
         self.master: Final = master
         self.partitions: Final = partitions
         self.names: Final = Names()
@@ -211,6 +216,7 @@ class App:
             exactly_once=self.guarantee == "exactly_once",
             state=self.state,
             trigger_ms=self.trigger_ms,
+            max_per_trigger=self.max_per_trigger,
             master=self.master,
         )
 

@@ -296,6 +296,9 @@ def test_what_can_be_known_before_spark_starts_is_said_before(
     assert (away.code, "no Spark master answers at spark://127.0.0.1:1" in away.err) == (2, True)
     assert headrace("pipeline", "run", file, bootstrap="127.0.0.1:1").code == 3
     assert "--trigger is 'often'" in headrace("pipeline", "run", file, "--trigger", "often").err
+    assert (
+        "'--max-per-trigger': 0 is not in the range" in headrace("pipeline", "run", file, "--max-per-trigger", "0").err
+    )
     (tmp_path / "two.py").write_text(Path(file).read_text() + 'two = App("two", "localhost:9092")\n')
     several = headrace("pipeline", "run", str(tmp_path / "two.py"))
     assert (several.code, "has several apps: app, two" in several.err) == (2, True)

@@ -208,7 +208,8 @@ def test_what_cannot_be_is_refused_with_a_sentence(write: Callable[[Any, Any], A
         ({"grace": "soon"}, "grace is 'soon'"),
         ({"trigger": "5"}, "trigger is '5'"),
         ({"dead_letters": "a b"}, "dead letters"),
-        ({"partitions": 0}, "above 0"),
+        ({"partitions": 0}, "partitions is 0: it must be above 0"),
+        ({"max_per_trigger": 0}, "max_per_trigger is 0: it must be above 0"),
     ],
 )
 def test_options_of_an_app_are_checked(options: dict[str, Any], sentence: str) -> None:

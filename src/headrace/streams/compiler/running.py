@@ -51,6 +51,7 @@ class Deployment:
     exactly_once: bool
     state: str
     trigger_ms: int
+    max_per_trigger: int | None
     master: str
 
 
@@ -173,7 +174,13 @@ def _prepared(deployment: Deployment, spark: SparkSession | None) -> Iterator[Co
         forget_internal_topics(admin, deployment.state)
         _make_internal_topics(admin, queries, plan.partitions)
         starts = complete_starts(admin, _of_new(queries, deployment.state), read_starts(deployment.state))
-    topics = ClusterTopics(deployment.bootstrap, plan.app, exactly_once=deployment.exactly_once, starts=starts)
+    topics = ClusterTopics(
+        deployment.bootstrap,
+        plan.app,
+        exactly_once=deployment.exactly_once,
+        starts=starts,
+        max_per_trigger=deployment.max_per_trigger,
+    )
     yield from compiled_queries(plan, queries, own, topics)
 
 

@@ -9,6 +9,7 @@ from headrace.spark.datasource import NAME
 from headrace.spark.driver_sink import write_batch
 from headrace.streams.compiler.data_frames import frame_records
 from headrace.streams.plan import Source
+from headrace.streams.shapes import Kind
 
 
 class Topics(Protocol):
@@ -28,19 +29,28 @@ class ClusterTopics:
     """The sink commits the offsets of a query to the group `<app>.<query>`, in its transactions or after them."""
 
     def __init__(
-        self, bootstrap: str, app: str, *, exactly_once: bool, starts: Mapping[tuple[str, str], str] | None = None
+        self,
+        bootstrap: str,
+        app: str,
+        *,
+        exactly_once: bool,
+        starts: Mapping[tuple[str, str], str] | None = None,
+        max_per_trigger: int | None = None,
     ) -> None:
         """`starts` are starting offsets by query and source, for those which do not begin where the source says."""
         self._bootstrap = bootstrap
         self._app = app
         self._exactly_once = exactly_once
         self._starts = starts or {}
+        self._max_per_trigger = max_per_trigger
 
     def read_stream(self, spark: SparkSession, source: Source, query: str) -> DataFrame:
         if source.frame is not None:
             return frame_records(source, spark)
         start = self._starts.get((query, source.name), source.start)
         reader = spark.readStream.format(NAME).options(**self._options(source)).option("startingOffsets", start)
+        if self._max_per_trigger is not None and source.shape.kind is Kind.STREAM:
+            reader = reader.option("maxOffsetsPerTrigger", self._max_per_trigger)
         if self._exactly_once:  # else the group would have two who commit to it, and lose the marker of what is written
             return reader.option("commitOffsets", "false").load()
         return reader.option("kafka.group.id", self._group(query)).load()
