@@ -200,14 +200,13 @@ class Log:
         """The active segment, ready for an append; a new one if the batches must not go into the present one."""
         segment = self.active
         if (
-            segment.quiet_until != NEVER
-            and segment.size + size <= self.config.segment_bytes
+            segment.size + size <= segment.quiet_until
             and max_timestamp <= self.quiet_timestamp
-            and last_offset <= segment.last_room
+            and last_offset < self.log_end_offset + size  # no gap, as compaction leaves them
         ):
             return segment
         segment = roll_if_needed(self, size, first_offset, last_offset, max_timestamp, now_ms)
-        segment.prepare_appends()
+        segment.prepare_appends(size, last_offset)
         self.quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
 

@@ -58,8 +58,7 @@ def append_quickly(
         or leader_epoch != log.quick_epoch
         or magic != MAGIC
         or attributes & _NOT_TRANSACTIONAL > _LAST_CODEC
-        or delta + 1 != count
-        or not 0 <= delta < size
+        or not 0 < delta + 1 == count <= size
         or origin is not log.quick_origin
     ):
         return append_any(log, memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
@@ -76,13 +75,15 @@ def append_quickly(
     base_offset = log.log_end_offset
     last_offset = base_offset + delta
     segment = log.active
-    is_quiet = segment.size + size <= segment.quiet_until and max_timestamp <= log.quiet_timestamp
-    if not is_quiet:  # it is large, or an index entry is due, or more than that
-        config = log.config
-        if size > config.max_message_bytes or size > config.segment_bytes or max_timestamp > log.quiet_timestamp:
-            check_size(size, config)
-            check_timestamp(max_timestamp, now_ms, config, batches)
+    position = segment.size
+    end = position + size
+    config = log.config
+    if end > segment.quiet_until or max_timestamp > log.quiet_timestamp or size > config.max_message_bytes:
+        check_size(size, config)
+        check_timestamp(max_timestamp, now_ms, config, batches)
         segment = log.segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
+        position = segment.size
+        end = position + size
     _STAMP(batches, 0, base_offset, length, leader_epoch)
     write, handle = segment.writer
     try:
@@ -91,14 +92,13 @@ def append_quickly(
         raise append_failed(log, segment, error) from error
     if written != size:
         append_rest(log, segment, batches[written:])
-    position = segment.size
-    segment.size = position + size
-    if not is_quiet:
+    segment.size = end
+    if position > segment.account_behind:
         segment.account(position, last_offset, max_timestamp)
     elif max_timestamp > segment.max_timestamp:
         segment.max_timestamp = max_timestamp
         segment.max_timestamp_offset = last_offset
-    log.log_end_offset = last_offset + 1
+    log.log_end_offset = base_offset + count
     if header is not None:
         log.producers.apply(header, base_offset, max_timestamp)
     return AppendResult((base_offset, last_offset, max_timestamp, NO_APPEND_TIME, False))

@@ -41,14 +41,13 @@ class Segment:
 
     __slots__ = (
         "_aborted",
-        "_entry_due",
         "_file",
-        "_free_entries",
         "_indexes_changed",
         "_known",
         "_offsets",
         "_open_files",
         "_times",
+        "account_behind",
         "base_offset",
         "config",
         "created_ms",
@@ -94,12 +93,11 @@ class Segment:
         self.first_timestamp = NO_TIMESTAMP  # the largest of the first batch, as Kafka counts a segment's age
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset  # the last offset of the first batch with it
-        self._entry_due = 0  # a batch behind this position gets an index entry
-        self._free_entries = 0
-        # For the log's append: batches that end up to here need no index entry and no roll; the last offset that the
-        # indexes can express, less those that such batches may use up unseen; the file's raw writer.
+        # For the log's append: a batch that begins behind the one position must go through `account`; batches that end
+        # up to the other one need no roll; the last offset that the indexes can express; the file's raw writer.
+        self.account_behind = NEVER
         self.quiet_until = NEVER
-        self.last_room = base_offset + MAX_RELATIVE_OFFSET - config.index_interval_bytes
+        self.last_room = base_offset + MAX_RELATIVE_OFFSET
         self.writer = _NO_WRITER
 
     @classmethod
@@ -206,7 +204,7 @@ class Segment:
         except (FileNotFoundError, CorruptIndexError):
             self.rebuild_indexes()
             return
-        self._entry_due = self._offsets.last_position + self.config.index_interval_bytes
+        self._expect_entry(self._offsets)
         self.max_timestamp, self.max_timestamp_offset = self._times.last
         for _, header in headers(self.file, 0, self.size, read_bytes=64):
             self.first_timestamp = header[8]
@@ -222,7 +220,7 @@ class Segment:
         """As for an empty segment."""
         self._offsets = OffsetIndex(self.base_offset)
         self._times = TimeIndex(self.base_offset)
-        self._entry_due = self.config.index_interval_bytes
+        self.account_behind = NEVER
         self._indexes_changed = True
         self._known.clear()
         self.first_timestamp = self.max_timestamp = NO_TIMESTAMP
@@ -274,38 +272,41 @@ class Segment:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        if position > self._entry_due:
-            offsets, times = self._offsets, self._times
-            assert offsets is not None, "indexes are loaded before anything is appended"
-            assert times is not None
-            offsets.append(last_offset, position)
-            if self.max_timestamp > times.last_timestamp:
-                times.append(self.max_timestamp, self.max_timestamp_offset)
-            config = self.config
-            self._entry_due = due = position + config.index_interval_bytes
-            if self.quiet_until != NEVER:
-                self._free_entries -= 1
-                # Near the end of the segment, and when the indexes may be full, somebody has to look.
-                self.quiet_until = due if due <= config.segment_bytes and self._free_entries > 0 else NEVER
-        elif position == 0:
-            self.first_timestamp = max_timestamp
         self._indexes_changed = True
+        if position <= self.account_behind:
+            return
+        self.account_behind = position + self.config.index_interval_bytes
+        if not position:
+            self.first_timestamp = max_timestamp
+            return
+        offsets, times = self._offsets, self._times
+        assert offsets is not None, "indexes are loaded before anything is appended"
+        assert times is not None
+        offsets.append(last_offset, position)
+        if self.max_timestamp > times.last_timestamp:
+            times.append(self.max_timestamp, self.max_timestamp_offset)
 
-    def prepare_appends(self) -> None:
-        """Make ready for the log's quick path: load what it needs, open the file, say how far it may go."""
+    def _expect_entry(self, offsets: OffsetIndex) -> None:
+        """The first batch needs no entry, but tells the segment's age."""
+        self.account_behind = offsets.last_position + self.config.index_interval_bytes if self.size else NEVER
+
+    def prepare_appends(self, size: int, last_offset: int) -> None:
+        """Make ready for an append, and for the log's quick path after it: load what it needs, open the file.
+
+        Where somebody has to look again is told in bytes: a batch on the quick path has no more offsets than bytes, and
+        between two index entries lie as many bytes as configured.
+        """
         self.load_indexes()
         if self.writer is _NO_WRITER:
             self.writer = self.file.raw_writer()
         else:
             self._open_files.used(self)
-        self._free_entries = self.count_free_entries()
         config = self.config
-        # The first batch tells the segment's age. What passes is no larger than the interval: with a lower limit on
-        # messages each needs to be looked at.
-        if not self.size or self._free_entries <= 0 or config.max_message_bytes < config.index_interval_bytes:
-            self.quiet_until = NEVER
-        else:
-            self.quiet_until = min(self._entry_due, config.segment_bytes)
+        self.quiet_until = min(
+            config.segment_bytes,
+            self.size + (self.count_free_entries() - 1) * config.index_interval_bytes,
+            self.size + size + self.last_room - last_offset,
+        )
 
     def count_free_entries(self) -> int:
         """Until one of the indexes is full. One slot of the time index is spare, for when the segment is sealed."""
@@ -378,7 +379,7 @@ class Segment:
         """The batches that end at `offset` or later were cut off: so are their entries, and what was known of them."""
         self.seen_bytes = min(self.seen_bytes, self.size)
         self.offsets.truncate(offset)
-        self._entry_due = self.offsets.last_position + self.config.index_interval_bytes
+        self._expect_entry(self.offsets)
         self.times.truncate(offset)
         self.aborted.truncate(offset)
         self._indexes_changed = True

@@ -243,6 +243,15 @@ def test_records_without_timestamps_age_by_the_brokers_clock(open_log: OpenLog) 
     assert [segment.base_offset for segment in log.segments] == [0, 2]
 
 
+def test_the_age_of_a_segment_that_was_cut_to_nothing_begins_with_its_next_batch(open_log: OpenLog) -> None:
+    log = open_log(segment_ms=1000)
+    append(log, timestamps=[NOW_MS])
+    log.truncate_to(0)
+    for timestamp in (NOW_MS + 500, NOW_MS + 1500, NOW_MS + 1501):
+        append(log, timestamps=[timestamp])
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
 def test_a_segment_is_rolled_when_an_index_is_full(open_log: OpenLog) -> None:
     # Room for four offset entries, or two time entries and a spare one.
     log = open_log(index_interval_bytes=50, segment_index_bytes=36)
@@ -257,12 +266,23 @@ def test_a_segment_is_rolled_when_an_index_is_full(open_log: OpenLog) -> None:
 
 def test_a_segment_is_rolled_when_offsets_exceed_what_its_index_can_say(open_log: OpenLog) -> None:
     log = open_log()
-    far = 1 << 31
+    far = 2 + (1 << 31)  # too far for a segment that begins at the log's end, too
     for offset in (0, 1, far, far + 1, 3 * far):
         batch = a_batch(base_offset=offset, leader_epoch=EPOCH)
         log.append(batch, leader_epoch=EPOCH, now_ms=NOW_MS, origin=Origin.REPLICATION)
     assert [segment.base_offset for segment in log.segments] == [0, far, 3 * far]
     assert [header.base_offset for header, _ in batches_of(log)] == [0, 1, far, far + 1, 3 * far]
+
+
+def test_a_segment_takes_clients_batches_up_to_the_last_offset_that_its_index_can_say(open_log: OpenLog) -> None:
+    log = open_log()
+    for offset in (0, (1 << 31) - 5):
+        batch = a_batch(base_offset=offset, leader_epoch=EPOCH)
+        log.append(batch, leader_epoch=EPOCH, now_ms=NOW_MS, origin=Origin.REPLICATION)
+    for _ in range(6):
+        append(log)
+    assert log.log_end_offset == (1 << 31) + 2
+    assert [segment.base_offset for segment in log.segments] == [0, 1 << 31]
 
 
 def test_an_empty_segment_is_replaced_by_one_that_begins_where_replication_goes_on(open_log: OpenLog) -> None:
