@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -97,6 +98,15 @@ def test_the_settings_are_in_force(spark: SparkSession) -> None:
     assert spark.sparkContext.uiWebUrl is None
     assert spark.sparkContext._conf.get("spark.driver.host") == "127.0.0.1"
     assert spark.sparkContext.pythonExec == sys.executable
+
+
+def test_workers_load_the_pyspark_that_is_installed_and_not_a_zip_of_its_sources(spark: SparkSession) -> None:
+    def loaded(_: int) -> str:
+        import pyspark
+
+        return str(pyspark.__file__)
+
+    assert spark.sparkContext.parallelize([0], 1).map(loaded).collect() == [pyspark.__file__]
 
 
 def test_a_second_call_gives_the_session_that_runs_and_its_settings_can_be_changed(spark: SparkSession) -> None:

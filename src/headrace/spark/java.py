@@ -5,6 +5,10 @@ takes `$JAVA_HOME/bin/java`, and passes it an option that names a module, `jdk.i
 does not have it, and would not start; others print a warning about it at every start. The module only makes linear
 algebra faster. So Spark gets a JAVA_HOME whose one file is a script that drops this option and becomes the real Java.
 Another option opens a package that newer Javas do not have any more, of which they warn; it goes the same way.
+
+The script may also hide SPARK_HOME from Spark itself, which has one use for it in a local session: it puts the zip of
+PySpark's sources there before the PySpark that is installed. Nothing in a zip is kept compiled, and each Python process
+that Spark starts would compile a good part of PySpark: a second of CPU time, where Spark waits ten for some of them.
 """
 
 import hashlib
@@ -32,12 +36,16 @@ _SCRIPT: Final = """\
 for argument do
   shift
   case "$argument" in
-    {options}) ;;
-    *) set -- "$@" "$argument" ;;
+    {options}) continue ;;{hiding}
   esac
+  set -- "$@" "$argument"
 done
 exec {java} "$@"
 """
+
+_HIDING: Final = """
+    org.apache.spark.launcher.Main) is_launcher=yes ;; # which must know where Spark is
+    org.apache.spark.deploy.SparkSubmit) [ "$is_launcher" ] || unset SPARK_HOME ;;"""
 
 
 class NoJavaError(RuntimeError):
@@ -96,10 +104,11 @@ def dropped_options(version: int) -> tuple[str, ...]:
     return (VECTOR_MODULE,) if version < _WITHOUT_SECURITY_ACTIONS else (VECTOR_MODULE, SECURITY_ACTIONS)
 
 
-def java_home_for(java: Java, directory: str) -> str:
+def java_home_for(java: Java, directory: str, *, hides_spark_home: bool = False) -> str:
     """A JAVA_HOME for Spark below this directory, made if it is not there yet. Several processes may do it at once."""
     options = "|".join(map(shlex.quote, dropped_options(java.version)))
-    script = _SCRIPT.format(options=options, java=shlex.quote(java.path))
+    hiding = _HIDING if hides_spark_home else ""
+    script = _SCRIPT.format(options=options, java=shlex.quote(java.path), hiding=hiding)
     # One for each Java and each text: a process that starts with one is not disturbed by another that wants another.
     home = os.path.join(directory, "java", hashlib.sha256(script.encode()).hexdigest()[:16])
     wanted = os.path.join(home, "bin", "java")

@@ -10,11 +10,13 @@ Headrace must be installed there, and Java as well.
 
 import os
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any, Final
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -68,7 +70,8 @@ def session(
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         check_master(master)
         java = find_java(os.environ)
-        with _java_home(java_home_for(java, cache_directory(os.environ))):
+        home = java_home_for(java, cache_directory(os.environ), hides_spark_home=_workers_have_pyspark(master))
+        with _java_home(home):
             spark = _get_or_create(name, master, session_settings(master, given, archive_options(java)))
     else:  # its JVM runs already
         spark = _get_or_create(name, master, session_settings(master, given))
@@ -93,6 +96,13 @@ def _get_or_create(name: str, master: str, settings: Mapping[str, str]) -> Spark
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _workers_have_pyspark(master: str) -> bool:
+    """Whether the Python processes that Spark starts find this PySpark by themselves, without the zip of SPARK_HOME."""
+    is_ours = local_cores(master) is not None and os.environ["PYSPARK_PYTHON"] == sys.executable
+    is_installed = os.path.dirname(os.path.dirname(pyspark.__file__)) == sysconfig.get_path("purelib")
+    return is_ours and is_installed and "SPARK_HOME" not in os.environ
 
 
 def _by_dots(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -118,3 +118,20 @@ def test_a_java_home_is_made_once_for_each_java(tmp_path: Path) -> None:
     assert os.stat(f"{home}/bin/java") == made
     assert java_home_for(second, str(tmp_path)) != home
     assert os.listdir(f"{home}/bin") == ["java"]
+
+
+@pytest.mark.parametrize("hides", [True, False])
+def test_spark_home_is_hidden_from_spark_and_not_from_its_launcher(tmp_path: Path, *, hides: bool) -> None:
+    real = tmp_path / "real"
+    real.write_text('#!/bin/sh\necho "${SPARK_HOME-hidden}" "$@"\n')
+    real.chmod(0o755)
+    home = java_home_for(Java(str(real), 17), str(tmp_path), hides_spark_home=hides)
+
+    def said(*arguments: str) -> str:
+        command, environment = [f"{home}/bin/java", *arguments], {**ENVIRONMENT, "SPARK_HOME": "there"}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    submit, launcher = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
+    assert said("-cp", "x", submit, "a") == f"{'hidden' if hides else 'there'} -cp x {submit} a\n"
+    assert said("-cp", "x", launcher, submit, "a") == f"there -cp x {launcher} {submit} a\n"
+    assert said("org.apache.spark.deploy.worker.Worker") == "there org.apache.spark.deploy.worker.Worker\n"
