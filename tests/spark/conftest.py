@@ -14,12 +14,27 @@ from headrace.spark import archive, java, make_archive, spark_session
 from headrace.spark.spark_session import session
 from tests.support.kafka_tools import REPOSITORY
 from tests.support.spark_queries import LineFiles
-from tests.support.spark_settings import QUICK_START
+from tests.support.spark_settings import JAVA_OPTIONS, QUICK_START
 
 SECONDS: Final = 900  # of a test that says nothing else: a JVM on a machine that others use may take minutes
 
+# A file is run by one worker. Those which take longest come first, so that no worker has one left when others are done.
+LONGEST_FIRST: Final = (
+    "test_streams_judge.py",
+    "test_sink_kills.py",
+    "test_streams_process.py",
+    "test_streams_kills.py",
+    "test_pipeline_cli.py",
+    "test_streams_running.py",
+    "test_streams_folds.py",
+    "test_demo.py",
+    "test_source_beside_connector.py",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
     for item in items:
         if "tests/spark/" in item.path.as_posix():
             item.add_marker(pytest.mark.spark)
@@ -37,6 +52,7 @@ def spark_archive() -> Iterator[Path]:
     caches.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch, (caches / "spark-archive.lock").open("w") as lock:
         patch.setenv("XDG_CACHE_HOME", str(caches))
+        patch.setenv("SPARK_SUBMIT_OPTS", JAVA_OPTIONS)  # for programs that tests start as a user would
         fcntl.flock(lock, fcntl.LOCK_EX)  # several workers may come at once
         found = java.find_java(os.environ)
         path = Path(archive.archive_path(found))

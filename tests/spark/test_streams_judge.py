@@ -44,22 +44,21 @@ ALL: Final = pipelines(grace_ms=GRACE_MS)
 Results = dict[str, list[Result]]
 
 
-def ours_and_theirs(
-    spark: SparkSession, built: Mapping[str, Pipeline], grace_ms: int, story: list[Batch]
-) -> tuple[Results, Results]:
-    """What both make of a story, pipeline by pipeline."""
+def theirs_of(built: Mapping[str, Pipeline], story: list[Batch]) -> Results:
+    """What Kafka Streams makes of a story, pipeline by pipeline."""
+    read = {name: topics_of(app_of({name: pipeline}).plan) for name, pipeline in built.items()}
+    records = {name: [given for batch in story for given in batch if given.topic in read[name]] for name in built}
+    return judge({name: pipeline.judged for name, pipeline in built.items()}, records)
+
+
+def ours_of(spark: SparkSession, built: Mapping[str, Pipeline], grace_ms: int, story: list[Batch]) -> Results:
+    """What we make of it: all pipelines in one app."""
     app = app_of(built, grace_ms)
     read = topics_of(app.plan)
-    records = {
-        name: [given for batch in story for given in batch if given.topic in topics_of(app_of({name: pipeline}).plan)]
-        for name, pipeline in built.items()
-    }
-    theirs = judge({name: pipeline.judged for name, pipeline in built.items()}, records)
     with app.test(spark) as test:
         for batch in story:
             feed(test, [given for given in batch if given.topic in read])
-        ours = {name: [_result(record, pipeline) for record in test.read(name)] for name, pipeline in built.items()}
-    return ours, theirs
+        return {name: [_result(record, pipeline) for record in test.read(name)] for name, pipeline in built.items()}
 
 
 def feed(test: AppTest, batch: Batch) -> None:
@@ -103,13 +102,14 @@ def ms(time: datetime) -> int:
 @pytest.fixture(scope="module")
 def in_time(spark: SparkSession) -> Callable[[str], tuple[list[Result], list[Result]]]:
     """What both make of a pipeline; those which run together are run when the first of them is asked for."""
+    theirs = theirs_of({name: ALL[name] for names in TOGETHER for name in names}, batches())
 
     @cache
-    def together(names: tuple[str, ...]) -> tuple[Results, Results]:
-        return ours_and_theirs(spark, {name: ALL[name] for name in names}, GRACE_MS, batches())
+    def together(names: tuple[str, ...]) -> Results:
+        return ours_of(spark, {name: ALL[name] for name in names}, GRACE_MS, batches())
 
     def asked(name: str) -> tuple[list[Result], list[Result]]:
-        ours, theirs = together(next(names for names in TOGETHER if name in names))
+        ours = together(next(names for names in TOGETHER if name in names))
         return ours[name], theirs[name]
 
     return asked
@@ -172,7 +172,7 @@ LATE: Final[dict[str, tuple[set[str], set[str]]]] = {
 @pytest.fixture(scope="module")
 def late(spark: SparkSession) -> tuple[Results, Results]:
     built = {name: pipeline for name, pipeline in pipelines(grace_ms=LATE_GRACE_MS).items() if name in LATE}
-    return ours_and_theirs(spark, built, LATE_GRACE_MS, late_batches())
+    return ours_of(spark, built, LATE_GRACE_MS, late_batches()), theirs_of(built, late_batches())
 
 
 @pytest.mark.parametrize("name", LATE)
