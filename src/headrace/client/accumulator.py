@@ -18,7 +18,23 @@ from headrace.protocol.record_encoding import Headers
 
 Place = tuple[str, int]
 NO_ROOM: Final = None
-_new: Final = tuple.__new__  # half the time of Delivery(...)
+
+
+class PartitionQueue:
+    """Batches that wait for one partition, in order; the last one may take more records."""
+
+    __slots__ = ("open", "place", "waiting")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.waiting: deque[PendingBatch] = deque()
+        self.open: PendingBatch | None = None
+
+    def close(self) -> None:
+        """What comes next begins a new batch."""
+        if self.open is not None:
+            self.open.close()
+            self.open = None
 
 
 class Accumulator:
@@ -40,8 +56,7 @@ class Accumulator:
         self._pack = pack
         self._wake = wake
         self._lock = threading.Lock()
-        self._queues: dict[Place, deque[PendingBatch]] = {}
-        self._open: dict[Place, PendingBatch] = {}
+        self._queues: dict[Place, PartitionQueue] = {}
         self._begun = 0
         self._used_bytes = 0  # by whole batches: those that are open count as full
         self._unsettled = 0  # batches, wherever they are
@@ -49,26 +64,35 @@ class Accumulator:
 
     # For users' threads
 
+    def queue(self, place: Place) -> PartitionQueue:
+        """Of this partition, for `append`: it stays the same."""
+        with self._lock:
+            queue = self._queues.get(place)
+            if queue is None:
+                queue = self._queues[place] = PartitionQueue(place)
+            return queue
+
     def append(
         self,
-        topic: str,
-        partition: int,
+        queue: PartitionQueue,
         key: bytes | None,
         value: bytes | None,
         timestamp: int,
         headers: Headers | None,
         size: int,
-        callback: DeliveryCallback | None = None,
+        callback: DeliveryCallback | None,
     ) -> Delivery | None:
         """Take the record, which needs `size` bytes at most. None: there is no room for it now."""
+        delivery = Delivery()
         with self._lock:
-            batch = earlier = self._open.get((topic, partition))
+            batch = earlier = queue.open
             if batch is None or batch.size_bytes + size > self.batch_bytes:
-                batch = self._begin((topic, partition), size)
+                batch = self._begin(queue, size)
                 if batch is None:
                     return NO_ROOM
             rows = batch.rows
-            delivery = _new(Delivery, (batch, len(rows)))
+            delivery.batch = batch
+            delivery.place = len(rows)
             if callback is not None:
                 batch.add_callback(len(rows), callback)
             rows.append((key, value, timestamp, headers))
@@ -79,22 +103,17 @@ class Accumulator:
             self._wake()
         return delivery
 
-    def _begin(self, place: Place, size: int) -> PendingBatch | None:
+    def _begin(self, queue: PartitionQueue, size: int) -> PendingBatch | None:
         """A batch that has room for a record of `size` bytes; None if all of them together would take too much."""
         reserved_bytes = max(self.batch_bytes, HEADER_SIZE + size)
         # What is larger than all memory goes alone.
         if self._used_bytes and self._used_bytes + reserved_bytes > self._memory_bytes:
             return None
-        earlier = self._open.get(place)
-        if earlier is not None:
-            earlier.close()
+        queue.close()
         self._begun += 1
-        batch = self._open[place] = PendingBatch(*place, time.monotonic(), (self._begun,))
+        batch = queue.open = PendingBatch(*queue.place, time.monotonic(), (self._begun,))
         batch.size_bytes = HEADER_SIZE
-        queue = self._queues.get(place)
-        if queue is None:
-            queue = self._queues[place] = deque()
-        queue.append(batch)
+        queue.waiting.append(batch)
         self._reserve(batch, reserved_bytes)
         return batch
 
@@ -105,28 +124,30 @@ class Accumulator:
 
     def put(self, batch: PendingBatch) -> bool:
         """Take a batch that is complete. False: there is no room for it now."""
+        queue = self.queue(batch.place)
         with self._lock:
             if self._used_bytes and self._used_bytes + batch.size_bytes > self._memory_bytes:
                 return False
-            earlier = self._open.pop(batch.place, None)
-            if earlier is not None:
-                earlier.close()
+            queue.close()
             self._begun += 1
             batch.order = (self._begun,)
-            self._queues.setdefault(batch.place, deque()).append(batch)
+            queue.waiting.append(batch)
             self._reserve(batch, batch.size_bytes)
         self._wake()
         return True
 
     def when_room(self, callback: Callable[[], object]) -> None:
-        """Call it once, on the client's thread, when there is room again."""
+        """Call it once, on the client's thread, when there is more room; now, if nothing is left that takes any."""
         with self._lock:
-            self._waiting_for_room.append(callback)
+            if self._unsettled:
+                self._waiting_for_room.append(callback)
+                return
+        callback()
 
     def queue_length(self, topic: str, partition: int) -> int:
         """Batches that wait for this partition."""
         queue = self._queues.get((topic, partition))
-        return 0 if queue is None else len(queue)
+        return 0 if queue is None else len(queue.waiting)
 
     # For the sender
 
@@ -143,25 +164,25 @@ class Accumulator:
     def places(self) -> list[Place]:
         """Where something waits to be sent."""
         with self._lock:
-            return [place for place, queue in self._queues.items() if queue]
+            return [place for place, queue in self._queues.items() if queue.waiting]
 
     def first(self, place: Place) -> PendingBatch | None:
         """The batch that is sent next to this partition, and stays there."""
-        queue = self._queues.get(place)
-        return queue[0] if queue else None
+        waiting = self._queues[place].waiting
+        return waiting[0] if waiting else None
 
     def is_full(self, place: Place) -> bool:
         """Does the first batch take no more?"""
-        queue = self._queues[place]
-        return len(queue) > 1 or queue[0].is_closed or queue[0].size_bytes >= self.batch_bytes
+        waiting = self._queues[place].waiting
+        return len(waiting) > 1 or waiting[0].is_closed or waiting[0].size_bytes >= self.batch_bytes
 
     def take(self, place: Place) -> PendingBatch:
         """The first batch, closed."""
         with self._lock:
-            batch = self._queues[place].popleft()
-            if self._open.get(place) is batch:
-                del self._open[place]
-                batch.close()
+            queue = self._queues[place]
+            batch = queue.waiting.popleft()
+            if queue.open is batch:
+                queue.close()
         return batch
 
     def put_back(self, batch: PendingBatch) -> None:
@@ -170,8 +191,8 @@ class Accumulator:
             self._insert(batch)
 
     def _insert(self, batch: PendingBatch) -> None:
-        queue = self._queues[batch.place]
-        queue.insert(sum(1 for waiting in queue if waiting.order < batch.order), batch)
+        waiting = self._queues[batch.place].waiting
+        waiting.insert(sum(1 for each in waiting if each.order < batch.order), batch)
 
     def put_parts(self, parts: Iterable[PendingBatch]) -> None:
         """Of a batch that was taken."""

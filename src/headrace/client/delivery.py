@@ -26,21 +26,16 @@ class RecordMetadata(NamedTuple):
     timestamp: int
 
 
-class Delivery(tuple["PendingBatch", int]):
-    """The fate of one record. One is made for every record that is sent, so it is a tuple: its batch, and its place."""
+class Delivery:
+    """The fate of one record. One is made for every record: without an `__init__` that takes half the time."""
 
-    __slots__ = ()
+    __slots__ = ("batch", "place")
 
-    @property
-    def _batch(self) -> "PendingBatch":
-        return self[0]
-
-    @property
-    def _place(self) -> int:
-        return self[1]
+    batch: "PendingBatch"
+    place: int  # in the batch
 
     def done(self) -> bool:
-        return self._batch.is_settled
+        return self.batch.is_settled
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Wait until it is delivered. Raises KafkaError if it is not, TimeoutError after `timeout` seconds."""
@@ -55,19 +50,19 @@ class Delivery(tuple["PendingBatch", int]):
         return outcome if isinstance(outcome, KafkaError) else None
 
     def _await_outcome(self, timeout: float | None) -> RecordMetadata | KafkaError:
-        if not self._batch.is_settled:
+        if not self.batch.is_settled:
             arrived = threading.Event()
-            self._batch.when_settled(lambda _: arrived.set())
+            self.batch.when_settled(lambda _: arrived.set())
             if not arrived.wait(timeout):
-                raise TimeoutError(f"the record to {self._batch.topic} has no answer after {timeout} s")
-        return self._batch.outcome_of(self._place)
+                raise TimeoutError(f"the record to {self.batch.topic} has no answer after {timeout} s")
+        return self.batch.outcome_of(self.place)
 
     def add_callback(self, callback: Callable[[RecordMetadata | None, KafkaError | None], object]) -> None:
         """Call it with the metadata or the error: on the client's thread, or at once if it is known already."""
-        self._batch.when_settled(lambda batch: batch.tell(self._place, callback))
+        self.batch.when_settled(lambda batch: batch.tell(self.place, callback))
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        if not self._batch.is_settled:
+        if not self.batch.is_settled:
             loop = asyncio.get_running_loop()
             future: asyncio.Future[None] = loop.create_future()
 
@@ -75,6 +70,6 @@ class Delivery(tuple["PendingBatch", int]):
                 if not future.done():
                     future.set_result(None)
 
-            self._batch.when_settled(lambda _: loop.call_soon_threadsafe(arrived))
+            self.batch.when_settled(lambda _: loop.call_soon_threadsafe(arrived))
             yield from future
         return self.result(0)

@@ -9,6 +9,7 @@ import logging
 import threading
 from array import array
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Final
 
 from headrace.client.delivery import UNKNOWN_OFFSET, RecordMetadata
@@ -18,6 +19,7 @@ from headrace.protocol.record_encoding import Payload, Row, encode_rows, seal
 
 _LOG: Final = logging.getLogger(__name__)
 NO_TIME: Final = -1
+_TIMESTAMP: Final = itemgetter(2)  # of a row
 _SETTLING: Final = threading.Lock()  # of all batches: held for an instant, when somebody begins to wait
 
 DeliveryCallback = Callable[[RecordMetadata | None, KafkaError | None], object]
@@ -113,7 +115,7 @@ class PendingBatch:
         rows = self.rows  # before the payload is looked for: they are forgotten when it is there
         if self._payload is None and rows:
             payload = encode_rows(rows).compressed(codec, level)
-            self._times = array("q", [row[2] for row in rows])
+            self._times = array("q", map(_TIMESTAMP, rows))
             self._payload = payload
             self.rows = []
 

@@ -6,11 +6,12 @@ producer do differently.
 """
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from headrace.client.accumulator import PartitionQueue
 from headrace.client.cluster import Cluster
 from headrace.client.config import Settings, load_settings
 from headrace.client.delivery import Delivery, RecordMetadata
@@ -31,7 +32,7 @@ from headrace.client.sender import Sender
 from headrace.client.serializers import serializer
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.record_encoding import OVERHEAD_BYTES, Headers, size_bound
+from headrace.protocol.record_encoding import OVERHEAD_BYTES, USUAL_BYTES, USUAL_OVERHEAD_BYTES, Headers, size_bound
 
 if TYPE_CHECKING:
     from headrace.client.transactions import TransactionGate
@@ -63,10 +64,11 @@ class Interceptor(Protocol):
 class TopicChoice:
     """Where records of one topic go."""
 
-    __slots__ = ("available", "count", "keys", "partitions", "sticky")
+    __slots__ = ("available", "count", "keys", "partitions", "queues", "sticky")
 
     def __init__(self, topic: Topic, batch_bytes: int, before: "TopicChoice | None") -> None:
         self.partitions: Sequence[int] = list(topic.partitions)
+        self.queues: dict[int, PartitionQueue] = {}  # of the partitions that were sent to
         self.count = len(self.partitions)
         self.available: Sequence[int] = [
             partition.number for partition in topic.partitions.values() if partition.leader >= 0
@@ -132,6 +134,7 @@ class ProducerCore:
         self._ignores_keys = settings.flag("partitioner.ignore.keys")
         self._is_adaptive = settings.flag("partitioner.adaptive.partitioning.enable")
         self._max_record_bytes = settings.number("max.request.size")
+        self._most_bytes = min(self._max_record_bytes - HEADER_SIZE - OVERHEAD_BYTES, USUAL_BYTES)
         self._batch_bytes = settings.number("batch.size")
         self._choices: dict[str, TopicChoice] = {}
         self.cluster = Cluster(settings, allow_auto_create=True)
@@ -200,15 +203,14 @@ class ProducerCore:
             return None
         if self.transactions is not None:
             self.transactions.check_send()
-        if key is None and headers is None and value is not None:
-            size = OVERHEAD_BYTES + len(value)  # the usual case, without a call
+        if value is not None and headers is None and timestamp is None:  # the usual case, without a call
+            size = USUAL_OVERHEAD_BYTES + len(value)
+            if key is not None:
+                size += len(key)
         else:
             size = size_bound(key, value, headers)
-        if size + HEADER_SIZE > self._max_record_bytes:
-            raise RecordTooLargeError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"A record for {topic} has about {size} bytes, more than max.request.size ({self._max_record_bytes}).",
-            )
+        if size > self._most_bytes:
+            size = self._large_size(topic, key, value, headers)
         if partition is None:
             sticky = choice.sticky
             if key is None and self._is_sticky and sticky.left_bytes > size:
@@ -216,14 +218,29 @@ class ProducerCore:
                 partition = sticky.partition
             else:
                 partition = self._partition(choice, topic, key, value, size)
-        elif partition not in choice.partitions:
+        queue = choice.queues.get(partition) or self._new_queue(choice, topic, partition)
+        if timestamp is None:
+            timestamp = time_ns() // 1_000_000
+        return self._append(queue, key, value, timestamp, headers, size, callback)
+
+    def _new_queue(self, choice: TopicChoice, topic: str, partition: int) -> PartitionQueue:
+        if partition not in choice.partitions:
             raise UnknownTopicError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"{topic} has partitions 0 to {choice.count - 1}; there is no partition {partition}.",
             )
-        if timestamp is None:
-            timestamp = time.time_ns() // 1_000_000
-        return self._append(topic, partition, key, value, timestamp, headers, size, callback)
+        queue = choice.queues[partition] = self.sender.batches.queue((topic, partition))
+        return queue
+
+    def _large_size(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+        """Of a record that is not small, at most. Raises RecordTooLargeError."""
+        size = size_bound(key, value, headers)
+        if size + HEADER_SIZE > self._max_record_bytes:
+            raise RecordTooLargeError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"A record for {topic} has about {size} bytes, more than max.request.size ({self._max_record_bytes}).",
+            )
+        return size
 
     def _partition(self, choice: TopicChoice, topic: str, key: bytes | None, value: bytes | None, size: int) -> int:
         if self._partitioner is not None:

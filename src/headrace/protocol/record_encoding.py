@@ -29,10 +29,15 @@ Row: TypeAlias = tuple[bytes | None, bytes | None, int, Headers | None]
 
 _SMALL: Final = 2_048  # lengths, offsets and time differences below it are looked up
 _VARINTS: Final = [varint(number) for number in range(_SMALL)]
+_KEYLESS: Final = [NULL + number for number in _VARINTS]  # no key, and the size of a value
+_SMALL_VALUE: Final = _SMALL - 32  # with its frame, the record is small as well
 _NO_HEADERS: Final = varint(0)
 _NO_ATTRIBUTES: Final = b"\0"
 # A record's own frame: its length, attributes, deltas and the lengths of key, value and headers, at their longest.
 OVERHEAD_BYTES: Final = 5 + 1 + 10 + 5 + 5 + 5 + 5
+# The same of a record without headers, of less than a megabyte, that comes within a day of the first of its batch.
+USUAL_OVERHEAD_BYTES: Final = 3 + 1 + 4 + 3 + 3 + 3 + 1
+USUAL_BYTES: Final = (1 << 20) - USUAL_OVERHEAD_BYTES
 HEADER_OVERHEAD_BYTES: Final = 10
 
 
@@ -64,10 +69,11 @@ def size_bound(key: bytes | None, value: bytes | None, headers: Headers | None) 
 
 def encode_rows(rows: Sequence[Row]) -> Payload:
     """All rows, at consecutive offsets. Values are copied once, when all pieces are joined."""
-    small = _SMALL
-    numbers = _VARINTS
+    small, small_value = _SMALL, _SMALL_VALUE
+    numbers, keyless, no_headers = _VARINTS, _KEYLESS, _NO_HEADERS
     base_timestamp = max_timestamp = last_timestamp = rows[0][2]
     start = _NO_ATTRIBUTES + numbers[0]
+    start_size = len(start)
     pieces: list[bytes] = []
     add = pieces.extend
     for delta, (key, value, timestamp, headers) in enumerate(rows):
@@ -77,7 +83,13 @@ def encode_rows(rows: Sequence[Row]) -> Payload:
                 max_timestamp = timestamp
             later = timestamp - base_timestamp
             start = _NO_ATTRIBUTES + (numbers[later] if 0 <= later < small else varint(later))
+            start_size = len(start)
         offset = numbers[delta] if delta < small else varint(delta)
+        if key is None and headers is None and value is not None and (size := len(value)) < small_value:
+            sizes = keyless[size]  # the usual record: three quarters of the time
+            size += start_size + len(offset) + len(sizes) + 1
+            add((numbers[size], start, offset, sizes, value, no_headers))
+            continue
         if key is None:
             key_part = NULL
         else:
@@ -89,8 +101,8 @@ def encode_rows(rows: Sequence[Row]) -> Payload:
         else:
             size = len(value)
             value_size = numbers[size] if size < small else varint(size)
-        tail = _encode_headers(headers) if headers else _NO_HEADERS
-        size += len(start) + len(offset) + len(key_part) + len(value_size) + len(tail)
+        tail = _encode_headers(headers) if headers else no_headers
+        size += start_size + len(offset) + len(key_part) + len(value_size) + len(tail)
         add((numbers[size] if size < small else varint(size), start, offset, key_part, value_size, value, tail))
     return Payload(b"".join(pieces), len(rows), base_timestamp, max_timestamp)
 

@@ -45,7 +45,7 @@ def test_whoever_packs_when_all_is_over_finds_nothing_to_do() -> None:
     batch.encoded(0, None, transactional=False)
     batch.succeed(0, -1)
     batch.pack(0, None)
-    assert Delivery((batch, 1)).result(0) == RecordMetadata("t", 0, 1, 1_002)
+    assert batch.outcome_of(1) == RecordMetadata("t", 0, 1, 1_002)
 
 
 def test_the_halves_of_a_packed_batch_have_its_records() -> None:
@@ -72,14 +72,14 @@ class Watched:
         self.wakes += 1
 
     def append(self) -> Delivery | None:
-        return self.batches.append("t", 0, None, b"value", 0, None, OVERHEAD_BYTES + 5)
+        return self.batches.append(self.batches.queue(("t", 0)), None, b"value", 0, None, OVERHEAD_BYTES + 5, None)
 
 
 def test_a_batch_that_is_full_is_packed_by_the_thread_that_filled_it_before_the_sender_hears_of_it() -> None:
     watched = Watched()
     deliveries = [watched.append() for _ in range(4)]
     assert deliveries[0] is not None
-    assert watched.packed == [(deliveries[0]._batch, threading.get_ident())]
+    assert watched.packed == [(deliveries[0].batch, threading.get_ident())]
     assert watched.wakes == 2, "when a batch begins, and when it is full"
 
 
@@ -89,3 +89,16 @@ def test_memory_is_taken_by_whole_batches_and_given_back_when_they_are_settled()
     assert watched.append() is None
     watched.batches.settled(watched.batches.take(("t", 0)))
     assert watched.append() is not None
+
+
+def test_who_finds_no_room_and_asks_when_all_is_settled_is_told_at_once() -> None:
+    watched = Watched(memory_bytes=200)
+    assert all(watched.append() for _ in range(3))
+    assert watched.append() is None
+    told: list[str] = []
+    watched.batches.when_room(lambda: told.append("first"))
+    assert not told
+    watched.batches.settled(watched.batches.take(("t", 0)))
+    assert told == ["first"]
+    watched.batches.when_room(lambda: told.append("second"))
+    assert told == ["first", "second"], "nobody else would ever tell"

@@ -197,6 +197,14 @@ class TestPartitions:
         with headrace.Producer(broker.address, partitioner_class=last) as producer:
             assert producer.send("wide", b"v").result(10).partition == 3
 
+    def test_a_function_that_names_a_partition_which_is_not_there_is_told_so(self, broker: headrace.Broker) -> None:
+        def beyond(topic: str, key: bytes | None, value: bytes | None, partitions: Sequence[int]) -> int:
+            return len(partitions)
+
+        producer = headrace.Producer(broker.address, partitioner_class=beyond)
+        with producer, pytest.raises(UnknownTopicError, match="there is no partition 4"):
+            producer.send("wide", b"v")
+
     def test_keys_may_be_ignored(self, broker: headrace.Broker) -> None:
         with headrace.Producer(broker.address, partitioner_ignore_keys=True, batch_size=1, linger_ms=0) as producer:
             placed = {producer.send("wide", b"v", b"same").result(10).partition for _ in range(100)}

@@ -1,12 +1,20 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.protocol.batch import HEADER_SIZE
 from headrace.protocol.compression import Codec
-from headrace.protocol.record_encoding import Row, encode_rows, seal_rows, size_bound
+from headrace.protocol.record_encoding import (
+    USUAL_BYTES,
+    USUAL_OVERHEAD_BYTES,
+    Row,
+    encode_rows,
+    seal_rows,
+    size_bound,
+)
 from headrace.protocol.records import NewRecord, build_batch, read_records
 
-BYTES = st.none() | st.binary(max_size=20) | st.binary(min_size=2_040, max_size=2_060)
+BYTES = st.none() | st.binary(max_size=20) | st.binary(min_size=2_005, max_size=2_060)
 HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=4), st.none() | st.binary(max_size=4)), max_size=3)
 ROWS = st.lists(st.tuples(BYTES, BYTES, st.integers(0, 1 << 50), HEADERS), min_size=1, max_size=5)
 
@@ -42,3 +50,13 @@ def test_no_record_is_larger_than_its_bound(
     first: Row = (None, None, 0, None)
     both = encode_rows([first, (key, value, timestamp, headers)]).data
     assert len(both) - len(encode_rows([first]).data) <= size_bound(key, value, headers)
+
+
+@pytest.mark.parametrize("key_size", [0, 100, USUAL_BYTES // 2])
+@pytest.mark.parametrize("is_largest", [False, True])
+def test_no_usual_record_is_larger_than_its_bound(key_size: int, is_largest: bool) -> None:
+    day_ms = 24 * 60 * 60 * 1_000
+    value_size = USUAL_BYTES - USUAL_OVERHEAD_BYTES - key_size if is_largest else 100
+    earlier: list[Row] = [(None, None, 0, None)] * 9_000
+    rows: list[Row] = [*earlier, (bytes(key_size), bytes(value_size), day_ms, None)]
+    assert len(encode_rows(rows).data) - len(encode_rows(earlier).data) <= USUAL_OVERHEAD_BYTES + key_size + value_size
