@@ -27,7 +27,7 @@ from headrace.streams.runnable import check_runnable
 
 _PARTITIONS: Final = 2
 _LEAST_PAUSE_MS: Final = 50
-_PAUSE_MS_PER_QUERY: Final = 20
+_PAUSE_MS_PER_QUERY: Final = 50  # to look for records costs three: 6 % of a processor, however many queries there are
 _POLL_SECONDS: Final = 0.05
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
