@@ -38,6 +38,8 @@ def file_name(offset: int, suffix: str, stage: str = "") -> str:
 def parse_file_name(name: str) -> LogFileName | None:
     """None for files that have nothing to do with segments."""
     digits, rest = name[:_DIGITS], name[_DIGITS:]
+    if len(digits) != _DIGITS or not digits.isdecimal():
+        return None
     if rest not in _SUFFIXES:
         suffix, dot, stage = rest[1:].partition(".")
         rest, stage = f".{suffix}", dot + stage
@@ -45,6 +47,4 @@ def parse_file_name(name: str) -> LogFileName | None:
             return None
     else:
         stage = ""
-    if len(digits) != _DIGITS or not digits.isdecimal():
-        return None
     return LogFileName(int(digits), rest, stage)

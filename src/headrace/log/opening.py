@@ -13,7 +13,7 @@ from headrace.log.config import LogConfig
 from headrace.log.durability import Durability
 from headrace.log.epoch_file import EpochFile
 from headrace.log.fs import FileSystem
-from headrace.log.names import LOG, SNAPSHOT, file_name, parse_file_name
+from headrace.log.names import LOG, SNAPSHOT, LogFileName, file_name, parse_file_name
 from headrace.log.open_files import OpenFiles
 from headrace.log.producer_history import ProducerHistory
 from headrace.log.producers import ProducerStates
@@ -50,14 +50,14 @@ def open_parts(
     open_files: OpenFiles,
 ) -> LogParts:
     """Raises OSError."""
-    if not fs.exists(directory):
-        fs.make_dir(directory)
     bases, snapshots = _find_files(fs, directory)
     segments = Segments(fs, directory, open_files)
-    for base_offset in bases:
+    for base_offset in bases[:-1]:
         size = fs.size_of(f"{directory}/{file_name(base_offset, LOG)}")
         segments.open(base_offset, size, config, now_ms=now_ms)
-    if not bases:
+    if bases:
+        segments.open_active(bases[-1], config, now_ms=now_ms)
+    else:
         segments.create(log_start_offset, config, now_ms=now_ms)
     producers = ProducerHistory(fs, directory, segments, snapshots)
     epochs = EpochFile(fs, directory)
@@ -81,25 +81,22 @@ def open_parts(
 
 def _find_files(fs: FileSystem, directory: str) -> tuple[list[int], list[int]]:
     """Base offsets of segments, in order, and offsets of snapshots, after settling what was interrupted."""
-    names = fs.list_dir(directory)
-    if settle(fs, directory, names):
-        names = fs.list_dir(directory)
-    bases: list[int] = []
-    snapshots: list[int] = []
-    indexes: list[int] = []
-    for name in names:
-        file = parse_file_name(name)
-        if file is not None:
-            (bases if file.suffix == LOG else snapshots if file.suffix == SNAPSHOT else indexes).append(file.offset)
-    bases.sort()
-    if not set(bases).issuperset(indexes):
-        _remove_orphans(fs, directory, names, bases)
-    return bases, snapshots
+    try:
+        files = _list_files(fs, directory)
+    except FileNotFoundError:
+        fs.make_dir(directory)
+        return [], []
+    staged = [file for file in files if file.stage]
+    if staged:
+        settle(fs, directory, staged)
+        files = _list_files(fs, directory)
+    bases = {file.offset for file in files if file.suffix == LOG}
+    snapshots = [file.offset for file in files if file.suffix == SNAPSHOT]
+    for file in files:
+        if file.offset not in bases and file.suffix != SNAPSHOT:
+            fs.remove(f"{directory}/{file_name(*file)}")  # an index without a log
+    return sorted(bases), snapshots
 
 
-def _remove_orphans(fs: FileSystem, directory: str, names: Sequence[str], bases: Sequence[int]) -> None:
-    """Indexes without a log."""
-    for name in names:
-        file = parse_file_name(name)
-        if file is not None and file.suffix not in (LOG, SNAPSHOT) and file.offset not in bases:
-            fs.remove(f"{directory}/{name}")
+def _list_files(fs: FileSystem, directory: str) -> list[LogFileName]:
+    return [file for file in map(parse_file_name, fs.list_dir(directory)) if file is not None]

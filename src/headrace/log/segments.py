@@ -65,6 +65,11 @@ class Segments:
             Segment(self._fs, self._directory, base_offset, size, config, open_files=self._open_files, now_ms=now_ms)
         )
 
+    def open_active(self, base_offset: int, config: LogConfig, *, now_ms: int) -> None:
+        """The last one that is there. Its file tells the size: who opens a log reads the end of it next."""
+        self.open(base_offset, 0, config, now_ms=now_ms)
+        self.active.size = self.active.seen_bytes = self.active.file.size
+
     def create(self, base_offset: int, config: LogConfig, *, now_ms: int) -> Segment:
         """A new, empty segment at the end of the row. Raises OSError, and has then changed nothing."""
         segment = Segment.create(

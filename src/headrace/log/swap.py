@@ -28,7 +28,6 @@ from headrace.log.segment import Segment
 if TYPE_CHECKING:
     from headrace.log.log import Log
 
-_STAGES: Final = (CLEANED, SWAP, DELETED)
 _INDEX_SUFFIXES: Final = tuple(suffix for suffix in SEGMENT_SUFFIXES if suffix != LOG)
 
 
@@ -135,12 +134,8 @@ class Swap:
         self._is_in_place = True
 
 
-def settle(fs: FileSystem, directory: str, names: Sequence[str]) -> bool:
-    """Finish or undo what a crash has interrupted, and remove what nobody needs. True if `names` have changed."""
-    staged = [name for name in names if name.endswith(_STAGES)]
-    files = [file for name in staged if (file := parse_file_name(name)) is not None and file.stage]
-    if not files:
-        return False
+def settle(fs: FileSystem, directory: str, files: Sequence[LogFileName]) -> None:
+    """Finish or undo what a crash has interrupted, and remove what nobody needs. `files` are all with a stage."""
     cleaned_logs = [file.offset for file in files if file.stage == CLEANED and file.suffix == LOG]
     unfinished = [file for file in files if cleaned_logs and file.stage == SWAP and file.offset >= min(cleaned_logs)]
     _remove(fs, directory, unfinished)
@@ -155,7 +150,6 @@ def settle(fs: FileSystem, directory: str, names: Sequence[str]) -> bool:
     for file in swapped:
         fs.rename(f"{directory}/{file_name(*file)}", f"{directory}/{file_name(file.offset, file.suffix)}")
     fs.sync_dir(directory)
-    return True
 
 
 def _remove(fs: FileSystem, directory: str, files: Sequence[LogFileName]) -> None:

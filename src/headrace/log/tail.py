@@ -15,6 +15,8 @@ def find_end_offset(segment: Segment) -> int:
 
 def _last_entry(segment: Segment) -> OffsetEntry | None:
     """The index is not loaded for it: a broker opens thousands of logs, and few are busy at once."""
+    if segment.size <= segment.config.index_interval_bytes:
+        return None  # there is none, or hardly anything before it
     if not segment.are_indexes_loaded:
         try:
             data, size = segment.files.read_end(OFFSET_INDEX, OFFSET_ENTRY_SIZE)

@@ -7,6 +7,7 @@ one it was.
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 
@@ -72,6 +73,7 @@ def uuid_to_text(uuid: bytes) -> str:
     return urlsafe_b64encode(uuid)[:22].decode()
 
 
+@lru_cache(maxsize=1024)  # ten thousand partitions of a few topics are opened at once
 def uuid_from_text(text: str) -> bytes:
     """The uuid behind Kafka's 22 characters."""
     try:
