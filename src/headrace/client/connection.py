@@ -23,6 +23,8 @@ from typing import Any, Final, NamedTuple
 
 from headrace.client.config import Address
 from headrace.client.errors import ConnectionLostError, KafkaError, PeerProtocolError, RequestTimedOutError
+from headrace.client.gathering import gather
+from headrace.client.prompt_answer import PromptAnswer
 from headrace.client.versions import KEY_OF, BrokerVersions
 from headrace.protocol.apis import APIS, load
 from headrace.protocol.errors import ProtocolError
@@ -35,7 +37,6 @@ MAX_RESPONSE_BYTES: Final = 1 << 30  # far above fetch.max.bytes
 # An answer up to this size is received in place; a larger one grows as it arrives. It is above the default of
 # fetch.max.bytes, with room for one batch more.
 IN_PLACE_BYTES: Final = 64 << 20
-JOIN_BELOW_BYTES: Final = 16 * 1024  # smaller parts are copied together: a system call per part costs more
 MAX_PARTS_PER_SEND: Final = 512  # below the kernel's limit for one gathered write (IOV_MAX, 1024)
 RECORD_APIS: Final = frozenset({1, 59, 78})  # Fetch, FetchSnapshot, ShareFetch: answers that hold records
 
@@ -47,7 +48,7 @@ class _Waiting(NamedTuple):
     """A request that has no answer yet."""
 
     correlation_id: int
-    future: asyncio.Future[Any]
+    answer: asyncio.Future[Any] | PromptAnswer
     decode: Decoder[Any]
     header_version: int
     keeps_buffer: bool
@@ -143,10 +144,26 @@ class Connection:
         the loop. Raises UnsupportedVersionError, and EncodeError for a value that does not fit; everything else comes
         through the future. What the response's own error codes say is the caller's to read.
         """
+        future = self._loop.create_future()
+        self.send_for(future, request, min_version, max_version, timeout, is_urgent=is_urgent)
+        return future
+
+    def send_for(
+        self,
+        answer: "asyncio.Future[Any] | PromptAnswer",
+        request: Any,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout: float | None = None,
+        *,
+        is_urgent: bool = False,
+    ) -> None:
+        """The same, with an answer of the caller's."""
         api_key = KEY_OF[type(request)]
         version = self.versions.pick(api_key, min_version, max_version)
-        parts = load(api_key).encode_request[version](request)
-        return self.send_encoded(api_key, version, parts, timeout=timeout, is_urgent=is_urgent)
+        messages = load(api_key)
+        parts = messages.encode_request[version](request)
+        self._send(answer, api_key, version, parts, timeout, messages.decode_response[version], is_urgent=is_urgent)
 
     def send_encoded(
         self,
@@ -163,9 +180,24 @@ class Connection:
         Large parts are not copied: leave them as they are until the answer, since some of them may still be unsent.
         """
         future = self._loop.create_future()
+        decode = decode or load(api_key).decode_response[version]
+        self._send(future, api_key, version, parts, timeout, decode, is_urgent=is_urgent)
+        return future
+
+    def _send(
+        self,
+        answer: "asyncio.Future[Any] | PromptAnswer",
+        api_key: int,
+        version: int,
+        parts: Sequence[Part],
+        timeout: float | None,
+        decode: Decoder[Any],
+        *,
+        is_urgent: bool,
+    ) -> None:
         if self.close_error is not None:
-            future.set_exception(self.close_error)
-            return future
+            answer.set_exception(self.close_error)
+            return
         now = self._loop.time()
         deadline = now + (self._request_timeout if timeout is None else timeout)
         correlation_id = self._enqueue(api_key, version, parts)
@@ -173,8 +205,8 @@ class Connection:
         self._waiting.append(
             _Waiting(
                 correlation_id,
-                future,
-                decode or load(api_key).decode_response[version],
+                answer,
+                decode,
                 response_header_version(api_key, version),
                 api_key in RECORD_APIS,
                 deadline,
@@ -188,7 +220,6 @@ class Connection:
             self._flush()
         else:
             self._flush_soon()
-        return future
 
     def send_without_reply(self, request: Any, *, max_version: int | None = None) -> asyncio.Future[None]:
         """For Produce with acks=0, which is never answered: the future is done when the kernel has all of it."""
@@ -251,7 +282,7 @@ class Connection:
 
     def _send_some(self) -> None:
         """One system call. What it did not take stays unsent."""
-        pieces = _gather(self._unsent)
+        pieces = gather(self._unsent)
         self._unsent = pieces  # so that nothing is gathered twice, whatever happens now
         if len(pieces) == 1:
             sent = self._sock.send(pieces[0])
@@ -309,8 +340,8 @@ class Connection:
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self.throttled_until = max(self.throttled_until, now + throttle_ms / 1000)
-        if not waiting.future.done():
-            waiting.future.set_result(response)
+        if not waiting.answer.done():
+            waiting.answer.set_result(response)
 
     # Time
 
@@ -351,7 +382,7 @@ class Connection:
             self._timer = None
         self._sock.close()
         self._unsent = []
-        futures: list[asyncio.Future[Any]] = [each.future for each in self._waiting]
+        futures: list[asyncio.Future[Any] | PromptAnswer] = [each.answer for each in self._waiting]
         futures += self._unanswered
         self._waiting.clear()
         self._unanswered = []
@@ -360,27 +391,6 @@ class Connection:
                 future.set_exception(error)
         if self._on_close is not None:
             self._on_close(self)
-
-
-def _gather(parts: list[Part]) -> list[Part]:
-    """The same bytes in few pieces: neighbours that are small become one."""
-    if len(parts) == 1:
-        return parts
-    if max(map(len, parts)) < JOIN_BELOW_BYTES:  # the usual case, without a loop
-        return [b"".join(parts)]
-    pieces: list[Part] = []
-    small: list[Part] = []
-    for part in parts:
-        if len(part) < JOIN_BELOW_BYTES:
-            small.append(part)
-        else:
-            if small:
-                pieces.append(b"".join(small))
-                small = []
-            pieces.append(part)
-    if small:
-        pieces.append(b"".join(small))
-    return pieces
 
 
 def _lost(address: Address, reason: str) -> ConnectionLostError:

@@ -16,6 +16,7 @@ fetched on a side lane, another connection without session and without waiting, 
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from headrace.client.backoff import retry_backoff
@@ -28,6 +29,7 @@ from headrace.client.fetch_decode import open_batches
 from headrace.client.fetch_leaders import MOVED
 from headrace.client.fetch_session import FINAL, NO_SESSION, FetchSession, SessionRequest, Wanted
 from headrace.client.metadata import Node
+from headrace.client.prompt_answer import PromptAnswer
 from headrace.client.subscriptions import PartitionState, Place, Subscriptions
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
@@ -217,8 +219,8 @@ class Fetcher:
         lane.is_busy = True
         lane.asked = asked
         max_version = None if part.has_ids else _BY_NAME
-        future = connection.send(request, max_version=max_version, timeout=self._timeout, is_urgent=True)
-        future.add_done_callback(lambda done: self._answered(lane, done))
+        answer = PromptAnswer(self._loop, partial(self._answered, lane))
+        connection.send_for(answer, request, max_version=max_version, timeout=self._timeout, is_urgent=True)
 
     def _request(self, part: SessionRequest, *, max_wait_ms: int) -> FetchRequest:
         return FetchRequest(
@@ -235,15 +237,13 @@ class Fetcher:
 
     # Answers
 
-    def _answered(self, lane: _Lane, future: "asyncio.Future[FetchResponse]") -> None:
+    def _answered(self, lane: _Lane, answer: PromptAnswer) -> None:
         asked, lane.asked = lane.asked, {}
         lane.is_busy = False
         if self._is_closed:
-            if not future.cancelled():
-                future.exception()
             return
         try:
-            self._take(lane, asked, future.result())
+            self._take(lane, asked, answer.result())
         except KafkaError as error:
             _prefer_leader((each.state for each in asked.values()), lane.node_id)
             self._lost(lane, error)

@@ -14,7 +14,7 @@ partitions.
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from threading import get_ident
 from typing import Any, Final
@@ -29,6 +29,7 @@ from headrace.client.gates import Gate
 from headrace.client.metadata import Metadata, Node
 from headrace.client.pending_batch import NO_TIME, PendingBatch
 from headrace.client.produce_wire import compression_of, produce_request, reason, rows_by_place, version_limit
+from headrace.client.prompt_answer import PromptAnswer
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 
@@ -218,17 +219,19 @@ class Sender:
         self._in_flight[node] = self._in_flight.get(node, 0) + 1
         for batch in batches:
             batch.is_in_flight = True
-        self._sent(connection, batches).add_done_callback(partial(self._answered, node, batches))
+        self._send(connection, batches, partial(self._answered, node, batches))
         return True
 
-    def _sent(self, connection: Connection, batches: list[PendingBatch]) -> "asyncio.Future[Any]":
+    def _send(self, connection: Connection, batches: list[PendingBatch], answered: Callable[[Any], None]) -> None:
         """Without acks it is in flight until the kernel has it: memory is bounded, and a flush means something."""
         request = self._request(batches)
         limit = version_limit(batches, self._cluster.metadata.topics, self._gate.max_version)
         if self._acks == _NO_ACKS:
-            return connection.send_without_reply(request, max_version=limit)
+            connection.send_without_reply(request, max_version=limit).add_done_callback(answered)
+            return
         # Who lingers wants few and large system calls.
-        return connection.send(request, max_version=limit, is_urgent=not self._linger)
+        answer = PromptAnswer(self._loop, answered)
+        connection.send_for(answer, request, max_version=limit, is_urgent=not self._linger)
 
     def _request(self, batches: list[PendingBatch]) -> ProduceRequest:
         transactional_id = self._gate.transactional_id
@@ -241,19 +244,19 @@ class Sender:
     # Answers
 
     def _answered(
-        self, node: int, batches: list[PendingBatch], future: "asyncio.Future[ProduceResponse | None]"
+        self, node: int, batches: list[PendingBatch], answer: "asyncio.Future[ProduceResponse | None] | PromptAnswer"
     ) -> None:
         """Without acks there is no response, and all that is known is that it was sent."""
         self._in_flight[node] -= 1
         for batch in batches:
             batch.is_in_flight = False
-        error = future.exception()
+        error = answer.exception()
         if isinstance(error, KafkaError):
             for batch in batches:
                 self._refused(batch, error)
         elif error is not None:
             raise error  # a bug, for the loop's exception handler
-        elif (response := future.result()) is not None:
+        elif (response := answer.result()) is not None:
             self._take_answers(batches, response)
         else:
             for batch in batches:
