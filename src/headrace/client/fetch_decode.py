@@ -67,7 +67,9 @@ class OpenBatch:
         topic, partition = self._partition
         payload, place = self._payload, self._place
         base_offset, last_twice = self.base_offset, self._last_delta << 1
-        base_timestamp, append_time, origin = self._base_timestamp, self._append_time, self.origin
+        append_time, origin = self._append_time, self.origin
+        base_timestamp = timestamp = self._base_timestamp
+        last_delta = 0
         new, record_type = _new, ConsumerRecord
         records: list[ConsumerRecord] = []
         append = records.append
@@ -88,14 +90,16 @@ class OpenBatch:
 
             delta = payload[place + 1]  # behind the attributes, which have no meaning yet
             if delta < 0x80:
-                delta = (delta >> 1) ^ -(delta & 1)
                 place += 2
             elif (high := payload[place + 2]) < 0x80:
                 delta = delta & 0x7F | high << 7
-                delta = (delta >> 1) ^ -(delta & 1)
                 place += 3
             else:
                 delta, place = read_varlong(payload, place + 1)
+                delta = delta << 1 if delta >= 0 else ~(delta << 1)
+            if delta != last_delta:  # seldom: records of a batch come within few milliseconds
+                last_delta = delta
+                timestamp = base_timestamp + ((delta >> 1) ^ -(delta & 1))
 
             offset = payload[place]
             if offset < 0x80:
@@ -105,17 +109,18 @@ class OpenBatch:
                 place += 2
             else:
                 offset, place = _read_long(payload, place)
+            odd = size | offset  # if one of the numbers is
 
             key_size = payload[place]
             if key_size == 1:
                 key = None
-                key_size = 0
                 place += 1
             else:
                 if key_size < 0x80:
                     place += 1
                 else:
                     key_size, place = _read_long(payload, place)
+                odd |= key_size
                 stop = place + (key_size >> 1)
                 key = payload[place:stop]
                 place = stop
@@ -123,7 +128,6 @@ class OpenBatch:
             value_size = payload[place]
             if value_size == 1:
                 value = None
-                value_size = 0
                 place += 1
             else:
                 if value_size < 0x80:
@@ -133,17 +137,18 @@ class OpenBatch:
                     place += 2
                 else:
                     value_size, place = _read_long(payload, place)
+                odd |= value_size
                 stop = place + (value_size >> 1)
                 value = payload[place:stop]
                 place = stop
 
-            if payload[place] == 0:
-                headers = None
-                place += 1
-            else:
+            if payload[place]:
                 headers = payload[place:end]
                 place += len(headers) or 1  # none left: that is beyond the end
-            if place != end or not 0 <= offset <= last_twice or (size | offset | key_size | value_size) & 1:
+            else:
+                headers = None
+                place += 1
+            if place != end or offset > last_twice or odd & 1:
                 raise CorruptBatchError(f"a record of the batch at offset {base_offset} ends where its length does not")
             append(
                 new(
@@ -152,7 +157,7 @@ class OpenBatch:
                         topic,
                         partition,
                         base_offset + (offset >> 1),
-                        base_timestamp + delta if append_time is None else append_time,
+                        timestamp if append_time is None else append_time,
                         key,
                         value,
                         headers,
@@ -168,9 +173,9 @@ class OpenBatch:
 
 
 def _read_long(payload: bytes, place: int) -> tuple[int, int]:
-    """A number of any length as it stands there: still zigzag, unless it is below zero."""
+    """A number of any length as it stands there, still zigzag; one that is below zero is odd."""
     number, place = read_varint(payload, place)
-    return number << 1, place
+    return number << 1 if number >= 0 else 1, place
 
 
 class Opened(NamedTuple):
