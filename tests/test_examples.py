@@ -146,8 +146,9 @@ def test_the_tour_of_the_log_shows_every_chapter(tmp_path: Path) -> None:
 
 def test_every_example_is_listed_and_tested() -> None:
     examples = {path.name for path in EXAMPLES.glob("*.py")}
+    pipelines = {f"pipelines/{path.name}" for path in EXAMPLES.glob("pipelines/*.py")}
     listed = (EXAMPLES / "README.md").read_text()
-    assert not [name for name in examples if f"[{name}]({name})" not in listed]
+    assert not [name for name in examples | pipelines if f"[{name}]({name})" not in listed]
     tested = {
         "in_process.py",
         "faults.py",
