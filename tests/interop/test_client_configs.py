@@ -22,6 +22,7 @@ TABLES: dict[str, ConfigTable] = {
     "admin": ADMIN_CONFIGS,
 }
 OTHER_DEFAULTS = {
+    "batch.size": "64 KB: what a batch costs in Python, whatever is in it, is much more than in Java",
     "send.buffer.bytes": "the kernel's own tuning is faster than a fixed size",
     "receive.buffer.bytes": "the kernel's own tuning is faster than a fixed size",
     "sasl.mechanism": "Kafka's default is Kerberos, which Headrace does not have",

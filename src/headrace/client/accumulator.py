@@ -18,6 +18,7 @@ from headrace.protocol.record_encoding import Headers
 
 Place = tuple[str, int]
 NO_ROOM: Final = None
+STEP_BYTES: Final = 16 * 1024  # of memory, by which a batch grows: many partitions may have an open one
 
 
 class PartitionQueue:
@@ -58,7 +59,7 @@ class Accumulator:
         self._lock = threading.Lock()
         self._queues: dict[Place, PartitionQueue] = {}
         self._begun = 0
-        self._used_bytes = 0  # by whole batches: those that are open count as full
+        self._used_bytes = 0  # by whole batches, and by steps of those that are open
         self._unsettled = 0  # batches, wherever they are
         self._waiting_for_room: list[Callable[[], object]] = []
 
@@ -86,8 +87,8 @@ class Accumulator:
         delivery = Delivery()
         with self._lock:
             batch = earlier = queue.open
-            if batch is None or batch.size_bytes + size > self.batch_bytes:
-                batch = self._begin(queue, size)
+            if batch is None or batch.size_bytes + size > batch.reserved_bytes:
+                batch = self._find_room(queue, size)
                 if batch is None:
                     return NO_ROOM
             rows = batch.rows
@@ -103,36 +104,44 @@ class Accumulator:
             self._wake()
         return delivery
 
-    def _begin(self, queue: PartitionQueue, size: int) -> PendingBatch | None:
+    def _find_room(self, queue: PartitionQueue, size: int) -> PendingBatch | None:
         """A batch that has room for a record of `size` bytes; None if all of them together would take too much."""
-        reserved_bytes = max(self.batch_bytes, HEADER_SIZE + size)
-        # What is larger than all memory goes alone.
-        if self._used_bytes and self._used_bytes + reserved_bytes > self._memory_bytes:
+        batch = queue.open
+        if batch is not None and batch.size_bytes + size <= self.batch_bytes:
+            more_bytes = batch.reserved_bytes + STEP_BYTES + size
+            return batch if self._reserve(batch, min(more_bytes, self.batch_bytes)) else None
+        batch = PendingBatch(*queue.place, time.monotonic())
+        if not self._reserve(batch, max(min(self.batch_bytes, STEP_BYTES), HEADER_SIZE + size)):
             return None
-        queue.close()
-        self._begun += 1
-        batch = queue.open = PendingBatch(*queue.place, time.monotonic(), (self._begun,))
         batch.size_bytes = HEADER_SIZE
-        queue.waiting.append(batch)
-        self._reserve(batch, reserved_bytes)
+        queue.close()
+        self._enqueue(queue, batch)
+        queue.open = batch
         return batch
 
-    def _reserve(self, batch: PendingBatch, size_bytes: int) -> None:
-        self._unsettled += 1
-        self._used_bytes += size_bytes
+    def _reserve(self, batch: PendingBatch, size_bytes: int) -> bool:
+        """All in all so much memory for this batch, if there is; what is larger than all of it goes alone."""
+        used_bytes = self._used_bytes - batch.reserved_bytes
+        if used_bytes and used_bytes + size_bytes > self._memory_bytes:
+            return False
+        self._used_bytes = used_bytes + size_bytes
         batch.reserved_bytes = size_bytes
+        return True
+
+    def _enqueue(self, queue: PartitionQueue, batch: PendingBatch) -> None:
+        self._begun += 1
+        batch.order = (self._begun,)
+        self._unsettled += 1
+        queue.waiting.append(batch)
 
     def put(self, batch: PendingBatch) -> bool:
         """Take a batch that is complete. False: there is no room for it now."""
         queue = self.queue(batch.place)
         with self._lock:
-            if self._used_bytes and self._used_bytes + batch.size_bytes > self._memory_bytes:
+            if not self._reserve(batch, batch.size_bytes):
                 return False
             queue.close()
-            self._begun += 1
-            batch.order = (self._begun,)
-            queue.waiting.append(batch)
-            self._reserve(batch, batch.size_bytes)
+            self._enqueue(queue, batch)
         self._wake()
         return True
 
@@ -199,7 +208,9 @@ class Accumulator:
         with self._lock:
             for part in parts:
                 self._insert(part)
-                self._reserve(part, part.size_bytes)
+                self._unsettled += 1
+                self._used_bytes += part.size_bytes
+                part.reserved_bytes = part.size_bytes
 
     def settled(self, batch: PendingBatch) -> None:
         """Its memory is free again."""

@@ -61,7 +61,8 @@ _OWN: Final = [
         minimum=1,
     ),
     # Batches
-    ConfigKey("batch.size", INT, 16_384, "A batch of one partition is sent when it has so many bytes.", minimum=0),
+    # Kafka's default is 16,384. A batch costs Python 80 us, whatever is in it: as much as sending 60 records.
+    ConfigKey("batch.size", INT, 65_536, "A batch of one partition is sent when it has so many bytes.", minimum=0),
     ConfigKey("linger.ms", LONG, 5, "How long a batch that is not full waits for more records.", minimum=0),
     ConfigKey(
         "buffer.memory", LONG, 33_554_432, "The bytes of records that may wait; then send() blocks.", HIGH, minimum=0

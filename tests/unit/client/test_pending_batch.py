@@ -2,7 +2,7 @@
 
 import threading
 
-from headrace.client.accumulator import Accumulator
+from headrace.client.accumulator import STEP_BYTES, Accumulator
 from headrace.client.delivery import Delivery, RecordMetadata
 from headrace.client.pending_batch import PendingBatch
 from headrace.protocol.record_encoding import OVERHEAD_BYTES, Row
@@ -89,6 +89,27 @@ def test_memory_is_taken_by_whole_batches_and_given_back_when_they_are_settled()
     assert watched.append() is None
     watched.batches.settled(watched.batches.take(("t", 0)))
     assert watched.append() is not None
+
+
+def test_open_batches_take_memory_as_they_grow() -> None:
+    batches = Accumulator(
+        batch_bytes=4 * STEP_BYTES, memory_bytes=6 * STEP_BYTES, pack=lambda _: None, wake=lambda: None
+    )
+
+    def append(partition: int) -> PendingBatch | None:
+        value = bytes(STEP_BYTES // 4)
+        size = len(value) + OVERHEAD_BYTES
+        delivery = batches.append(batches.queue(("t", partition)), None, value, 0, None, size, None)
+        return None if delivery is None else delivery.batch
+
+    assert all(append(partition) for partition in range(6)), "each takes a step"
+    assert append(6) is None
+    first = [append(0) for _ in range(3)]
+    assert (first[0], first[2]) == (first[1], None), "a step has room for three"
+    for partition in range(1, 6):
+        batches.settled(batches.take(("t", partition)))
+    assert {append(0) for _ in range(12)} == {first[0]}
+    assert append(0) != first[0], "it has batch.size"
 
 
 def test_who_finds_no_room_and_asks_when_all_is_settled_is_told_at_once() -> None:
