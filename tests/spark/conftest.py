@@ -74,9 +74,9 @@ def spark(spark_archive: Path) -> Iterator[SparkSession]:
         made.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker() -> Iterator[headrace.Broker]:
-    """Shared: topics need names of their own, which `headrace_topic` or the test's name give."""
+    """Shared by the tests of a file: topics and apps need names that no other one of them has."""
     with headrace.Broker() as made:
         yield made
 
