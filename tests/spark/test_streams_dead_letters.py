@@ -34,6 +34,16 @@ def encode(row: dict[str, Any]) -> bytes:
     return str(row["name"]).encode("ascii")
 
 
+def add(so_far: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    so_far["names"].append(row["name"])
+    return so_far if 6 / row["n"] else {}
+
+
+def add_count(so_far: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
+    so_far["names"].append(str(row["count"]))
+    return so_far if 1 / (row["count"] - 1) else {}
+
+
 def numbers_app(peeked: Path) -> App:
     app = App("numbers", "nowhere:1", dead_letters="dead", grace="0s")
     numbers = app.stream("numbers", value=Json("name string, n long"), key="user")
@@ -65,6 +75,9 @@ def numbers_app(peeked: Path) -> App:
     tens = numbers.group_by("user").windowed(tumbling("10s")).agg(c=count(), name="tens").emit("final").to_stream()
     limited = tens.filter(lambda row: 1 / (row["c"] - 1) < 2, name="limited")
     limited.group_by("user").windowed(tumbling("1m")).agg(m=count(), name="minutes").emit("final").to("minutes")
+    # In folds: over records of two streams, and over rows that are no records any more.
+    totals = numbers.group_by("user").cogroup(add).cogroup(counts.group_by("user"), add_count)
+    totals.aggregate(lambda: {"names": []}, "names array<string>", name="totals").to("totals")
     return app
 
 
@@ -181,6 +194,18 @@ def test_a_function_before_state_fails_once_and_its_row_is_not_counted(
     assert [header(record, "topic") for record in dead["good"]] == ["numbers", "numbers"]
     left = [(record.json["user"], record.json["left"]) for record in ran.read("left")]
     assert sorted(left) == [("a", 1.0), ("b", 0.5), ("c", 1.0)]
+
+
+def test_a_fold_goes_on_without_the_rows_for_which_it_raises(ran: AppTest, dead: dict[str, list[Record]]) -> None:
+    """Of records the letter has the bytes, of other rows the columns; either function has changed what it was given."""
+    found = {row["user"]: sorted(row["names"]) for row in ran.table("totals").values()}
+    assert found == {"a": ["2", "3", "later", "one", "two"], "b": ["half"], "c": ["2", "unlucky", "ö"]}
+    records, rows = ([each for each in dead["totals"] if header(each, "row") == kind] for kind in (None, "json"))
+    assert [(each.key, each.json) for each in records] == [(b"b", {"name": "zero", "n": 0}), (b"c", {"n": None})]
+    assert [(each.key, each.json) for each in rows] == [(b"b", {"user": "b", "count": 1})]
+    assert header(records[0], "error") == "ZeroDivisionError: division by zero"
+    assert (header(records[0], "topic"), header(records[0], "timestamp")) == ("numbers", "2026-01-01T00:00:10.000000Z")
+    assert (header(records[0], "function") or "").endswith(".add")
 
 
 def test_behind_state_the_dead_letter_is_the_row(dead: dict[str, list[Record]]) -> None:

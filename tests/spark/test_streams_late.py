@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headrace
-from headrace.streams import App, Json, count, tumbling
+from headrace.streams import App, Json, count, session, tumbling
 from headrace.streams.compiler import running
 from headrace.streams.compiler.app_test import AppTest
 from headrace.streams.feeding import Record
@@ -36,6 +36,7 @@ def ran(spark: SparkSession) -> Iterator[AppTest]:
     tens.agg(n=count(), name="final").emit("final").to("final")
     tens.agg(n=count(), name="running").to("running")
     clicks.deduplicate("id", within="5s", name="once").to("once")
+    clicks.group_by("user").windowed(session("10s")).agg(n=count(), name="visits").to("visits")
     with app.test(spark) as test:
         test.feed("clicks", {"id": 1, "user": "a"}, at=at(5))
         test.run()
@@ -44,6 +45,7 @@ def ran(spark: SparkSession) -> Iterator[AppTest]:
         # Late; late but without a key, so in no group; and older than the watermark in a window that is open.
         test.feed("clicks", {"id": 3, "user": "a"}, {"id": 4, "user": None}, at=at(7))
         test.feed("clicks", {"id": 5, "user": "a"}, at=at(31))
+        test.feed("clicks", {"id": 7, "user": "a"}, at=at(22))  # late by itself, and near to a session that is open
         test.run()
         test.feed("clicks", {"id": 6, "user": "a"}, at=at(100))
         test.run()
@@ -63,7 +65,17 @@ def test_what_is_in_time_is_counted_and_what_is_late_is_not(ran: AppTest) -> Non
 
 def test_late_records_are_dead_letters_of_each_operator_that_they_are_late_for(ran: AppTest) -> None:
     late = [(header(record, "operator"), record.json["id"]) for record in ran.read("dead")]
-    assert sorted(late) == [("final", 3), ("once", 3), ("once", 4), ("running", 3)]
+    assert sorted(late) == [
+        *(("final", number) for number in (3, 7)),
+        *(("once", number) for number in (3, 4, 7)),
+        *(("running", number) for number in (3, 7)),
+        ("visits", 3),
+    ]
+
+
+def test_what_is_near_to_an_open_session_is_not_late_for_it(ran: AppTest) -> None:
+    visits = {(row["window_start"][14:19], row["window_end"][14:19], row["n"]) for row in ran.table("visits").values()}
+    assert visits == {("00:05", "00:15", 1), ("00:22", "00:45", 3), ("01:40", "01:50", 1)}
 
 
 def send(broker: headrace.Broker, topic: str, *rows: tuple[int, int]) -> None:
@@ -103,3 +115,16 @@ def test_what_is_late_stays_late_over_restarts_and_is_counted(
     dead = headrace.arrow.read("late-again.dead", broker.address).column("value").to_pylist()
     assert [json.loads(value)["id"] for value in dead] == [3]
     assert sum(query.late for query in progress.queries) == 1
+
+
+def test_windows_of_our_own_count_the_rows_that_they_drop(
+    spark: SparkSession, broker: headrace.Broker, tmp_path: Path
+) -> None:
+    app = App("late-own", broker.address, state=tmp_path, partitions=1, grace="0s")
+    clicks = app.stream("late-own-in", value=Json("id long, user string"))
+    clicks.group_by("user").windowed(session("10s")).agg(n=count(), name="visits").to("late-own-out")
+    send(broker, "late-own-in", (1, 5), (2, 35))
+    app.catch_up(spark)
+    send(broker, "late-own-in", (3, 6), (4, 36), (5, 7))
+    progress = running.catch_up(app.deployment(), spark)
+    assert [(query.query, query.late) for query in progress.queries] == [("visits", 2)]

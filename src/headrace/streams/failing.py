@@ -8,7 +8,20 @@ import traceback
 from typing import Final
 
 from headrace.streams.functions import Function
-from headrace.streams.plan import Branch, Filter, FlatMap, Map, Node, Peek, Process, Sink, Source
+from headrace.streams.plan import (
+    Branch,
+    Cogroup,
+    Filter,
+    FlatMap,
+    Fold,
+    Map,
+    Node,
+    Peek,
+    Process,
+    Reduce,
+    Sink,
+    Source,
+)
 from headrace.streams.serdes import OwnSerde
 from headrace.streams.shapes import Kind
 
@@ -26,7 +39,7 @@ def may_fail(node: Node) -> bool:
 def calls_functions(node: Node) -> bool:
     """Whether it calls functions of the user's for single rows, each of which may fail alone."""
     match node:
-        case Map() | FlatMap() | Peek() | Process():
+        case Map() | FlatMap() | Peek() | Process() | Reduce() | Fold() | Cogroup():
             return True
         case Filter():
             return isinstance(node.condition, Function)

@@ -7,10 +7,14 @@ joins with tables, processors.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.streams.plan import Deduplicate, Grouping, Node, StreamJoin, ancestors
 from headrace.streams.windows import Hopping, Session, Sliding, Tumbling
+
+# What the dead letter of a late row says, with the deadline behind the first and the watermark behind the second.
+TAKEN_UNTIL: Final = "it is late: it was taken until the watermark had come to "
+IS_AT: Final = ", and that is at "
 
 
 class Deadline(NamedTuple):

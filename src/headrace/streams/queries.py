@@ -146,7 +146,7 @@ def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> se
     """Rules 1, 2 and 5, and those who do not keep to a watermark."""
     cuts: set[str] = set()
     without = {
-        node.name for node in plan.nodes() if isinstance(node, Process) or _is_outer(node) or _has_own_windows(node)
+        node.name for node in plan.nodes() if isinstance(node, Process) or _is_outer(node) or has_own_windows(node)
     }
     readers: dict[str, list[Node]] = {}
     for node in plan.nodes():
@@ -154,7 +154,7 @@ def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> se
             ends = frontiers[node.name]
             for end in ends:
                 readers.setdefault(end, []).append(node)
-            if (isinstance(node, Sink) and len(ends) > 1) or _has_own_windows(node):
+            if (isinstance(node, Sink) and len(ends) > 1) or has_own_windows(node):
                 cuts.update(ends)
     for name, who in readers.items():
         if any(reader.stateful for reader in who) and (len(who) > 1 or name in without):
@@ -162,7 +162,8 @@ def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> se
     return cuts
 
 
-def _has_own_windows(node: Node) -> bool:
+def has_own_windows(node: Node) -> bool:
+    """Whether it keeps windows as state of our own. Such an operator is alone with its state in a query."""
     return isinstance(node, Grouping) and node.window is not None and not traits(node).native
 
 

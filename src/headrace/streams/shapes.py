@@ -28,8 +28,8 @@ WINDOW_COLUMNS: Final[Schema] = (Field("window_start", "timestamp"), Field("wind
 # Columns that the compiler puts beside those of users, between two operators or inside of one.
 _OF_THE_COMPILER: Final = (
     "_branch _bucket _corrupt _deleted _encoded_key _encoded_value _end _error _function _gone _group _json_key "
-    "_json_value _kept _keys _last _late _left_key _left_time _operator _place _right_key _right_time _row _rows _side "
-    "_source _stamp _start _sub _until _value _watermark _window"
+    "_json_value _kept _keys _last _late _left_key _left_time _letter _operator _place _right_key _right_time _row "
+    "_rows _side _source _stamp _start _sub _until _value _watermark _window"
 )
 RESERVED: Final = frozenset({*names(RECORD_COLUMNS), *_OF_THE_COMPILER.split()})
 

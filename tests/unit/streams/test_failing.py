@@ -32,6 +32,9 @@ def test_rows_fail_in_decoding_and_in_functions_and_nowhere_else() -> None:
         orders.flat_map(yes, "x long"),
         orders.peek(yes),
         orders.process(yes, "user string"),
+        orders.group_by("user").reduce(yes),
+        orders.group_by("user").aggregate(dict, yes, "n long"),
+        orders.group_by("user").cogroup(yes).aggregate(dict, "n long"),
         users_of(app).filter(yes),
     ):
         assert may_fail(stream.node), stream
@@ -93,6 +96,17 @@ def test_a_processor_writes_its_own_and_is_cut_off_from_state_behind_it() -> Non
     mine = orders_of(app, key="user").process(yes, "user string", state={"n": value_state("n long")}, name="mine")
     mine.group_by("user").count(name="counts").to("out")
     assert dead_letters_of(app) == {"mine": ["mine"], "counts": [], "source-1.dead": ["source-1"]}
+
+
+def test_a_fold_writes_its_own_and_is_cut_off_from_state_behind_it() -> None:
+    def app(dead_letters: str | None) -> App:
+        made = App("sales", "x", dead_letters=dead_letters)
+        largest = orders_of(made).group_by("user").reduce(yes, name="largest")
+        largest.group_by("country").count(name="counts").to("out")
+        return made
+
+    assert dead_letters_of(app("dead")) == {"largest": ["largest"], "counts": [], "source-1.dead": ["source-1"]}
+    assert dead_letters_of(app(None)) == {"counts": []}
 
 
 def test_without_dead_letters_nothing_changes() -> None:

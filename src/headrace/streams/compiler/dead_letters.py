@@ -26,6 +26,15 @@ from headrace.streams.shapes import Shape
 
 ERROR_HEADER: Final = "headrace.error"
 PREFIX: Final = "headrace."
+RECORD: Final = {
+    "_key": "binary",
+    VALUE: "binary",
+    "_headers": HEADERS,
+    "_topic": "string",
+    "_partition": "int",
+    "_offset": "bigint",
+    STAMP: "timestamp",
+}
 
 
 def with_original(rows: DataFrame, shape: Shape) -> DataFrame:
@@ -35,6 +44,15 @@ def with_original(rows: DataFrame, shape: Shape) -> DataFrame:
     key = default_key(shape.key) if shape.key else F.lit(None).cast("binary")
     value = F.when(~F.col(DELETED), json_object(names(shape.columns)))
     return rows.withColumns({JSON_KEY: key, JSON_VALUE: value})
+
+
+def record_columns(rows: DataFrame) -> list[Column]:
+    """Those of RECORD, also of rows that are not records any more, which have no place. They have their originals."""
+    if VALUE in rows.columns:
+        given = {name: F.col(name) for name in RECORD}
+    else:
+        given = {"_key": F.col(JSON_KEY), VALUE: F.col(JSON_VALUE), STAMP: F.col(TIME)}
+    return [given.get(name, F.lit(None)).cast(type_).alias(name) for name, type_ in RECORD.items()]
 
 
 def good_rows(rows: DataFrame) -> DataFrame:

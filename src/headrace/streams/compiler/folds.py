@@ -15,11 +15,13 @@ from pyspark.sql.types import StructType
 
 from headrace.streams.compiler.buckets import bucketed, group_bytes, in_place
 from headrace.streams.compiler.columns import column, to_column
+from headrace.streams.compiler.dead_letters import RECORD, record_columns
+from headrace.streams.compiler.late import counted, late_letter
 from headrace.streams.compiler.rows import DELETED, TIME
 from headrace.streams.compiler.stateful import aggregation_column, is_in_no_group, with_watermark
 from headrace.streams.keyed import fold
 from headrace.streams.keyed.aggregating import Aggregating, Part, Totals
-from headrace.streams.keyed.fold_rows import KEYS, Results, row_column
+from headrace.streams.keyed.fold_rows import ERROR, FUNCTION, KEYS, LATE, LETTER, Results, row_column
 from headrace.streams.keyed.folding import Folding, FoldingRows, Reducing
 from headrace.streams.keyed.operator import GROUP, SIDE, KeyedOperator
 from headrace.streams.keyed.order import OFFSET, PLACE
@@ -35,19 +37,47 @@ from headrace.streams.windows import Hopping, Session, Sliding, Tumbling
 _BATCH: Final = (SIDE, TIME, DELETED, PLACE, OFFSET, KEYS)
 
 
-def folded(inputs: list[DataFrame], node: Grouping, mode: Mode) -> DataFrame:
+def folded(
+    inputs: list[DataFrame], node: Grouping, mode: Mode, *, letters: bool = False, late_letters: bool = False
+) -> DataFrame:
+    """With `letters`, also rows for which a function failed, with ERROR, FUNCTION and RECORD; with `late_letters`, also
+    late rows, as `late.py` has them beside results. Either needs rows with their originals."""
     if isinstance(node, Aggregate) and node.input.shape.kind is Kind.TABLE:
         return _regrouped(inputs[0], node, mode)
     keys_of_inputs = node.keys_of_inputs if isinstance(node, Cogroup) else (node.keys,)
-    sides = [_side(df, keys, node, side) for side, (df, keys) in enumerate(zip(inputs, keys_of_inputs, strict=True))]
+    sides = [
+        _side(df, keys, node, side, lettered=letters or late_letters)
+        for side, (df, keys) in enumerate(zip(inputs, keys_of_inputs, strict=True))
+    ]
     rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), sides)
     is_windowed = node.window is not None
-    results = Results(node.name, _arrow_struct(_struct(rows, KEYS)), _folding(inputs, node), is_windowed)
-    made = from_arrow_schema(results.schema)
-    return bucketed(rows, (), _operator(node, results), made, mode=mode, event_time=is_windowed)
+    letter = _arrow_struct(_struct(rows, LETTER)) if letters or late_letters else None
+    results = Results(
+        node.name, _arrow_struct(_struct(rows, KEYS)), _folding(inputs, node), is_windowed, letter, late_letters
+    )
+    schema = from_arrow_schema(results.schema)
+    made = bucketed(rows, (), _operator(node, results), schema, mode=mode, event_time=is_windowed)
+    if is_windowed:
+        made = _without_late(made, node, late_letters=late_letters)
+    if letters:
+        record = {name: F.col(LETTER).getField(name) for name in RECORD}
+        return made.withColumns(record).drop(LETTER)
+    return made.drop(LETTER, ERROR, FUNCTION)
 
 
-def _side(df: DataFrame, keys: Named, node: Grouping, side: int) -> DataFrame:
+def _without_late(made: DataFrame, node: Grouping, *, late_letters: bool) -> DataFrame:
+    """Late rows are counted, and stand beside the results, or not at all."""
+    if not made.isStreaming:  # then no row is late
+        return made.drop(LATE)
+    counts = counted(made, node, 0, F.coalesce(F.sum(LATE), F.lit(0)))
+    if not late_letters:
+        return counts.where(F.col(LATE).isNull()).drop(LATE)
+    record = [F.col(LETTER).getField(name).alias(name) for name in RECORD]
+    letter = F.when(F.col(LATE).isNotNull(), late_letter(record, F.col(ERROR), node))
+    return counts.withColumn(LATE, letter)
+
+
+def _side(df: DataFrame, keys: Named, node: Grouping, side: int, *, lettered: bool) -> DataFrame:
     """The rows of one input, each a struct of what is folded, with its key as a struct beside it."""
     rows = in_place(df.where(~is_in_no_group(keys)))
     if node.window is not None:
@@ -57,9 +87,11 @@ def _side(df: DataFrame, keys: Named, node: Grouping, side: int) -> DataFrame:
             SIDE: F.lit(side).cast("tinyint"),
             KEYS: F.struct(*(to_column(made).alias(name) for name, made in keys)),
             row_column(side): _row(node, side),
+            **({LETTER: F.struct(*record_columns(rows))} if lettered else {}),
         }
     )
-    return _with_group(made, keys).select(GROUP, *_BATCH, row_column(side))
+    letter = (LETTER,) if lettered else ()
+    return _with_group(made, keys).select(GROUP, *_BATCH, *letter, row_column(side))
 
 
 def _with_group(df: DataFrame, keys: Named) -> DataFrame:

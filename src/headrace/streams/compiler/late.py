@@ -9,6 +9,9 @@ The question (see `lateness.py`) needs the watermark, which Spark knows and tell
 the checkpoint before it runs the micro-batch, which is when the query's function for `foreachBatch` is called: that one
 reads it, and hands it to the tasks as a local property. A micro-batch that is run again has the same watermark. The one
 by which Spark itself drops rows lags a micro-batch behind, so what is in time here is in time there.
+
+Windows of our own need none of this: their operators see the watermark, and give late rows beside their results (see
+`folds.py`).
 """
 
 from functools import reduce
@@ -22,38 +25,18 @@ from pyspark.sql.types import LongType
 
 from headrace.spark.micro_batch import watermark_ms
 from headrace.streams.compiler.columns import column
-from headrace.streams.compiler.dead_letters import with_original
-from headrace.streams.compiler.encoding import HEADERS, iso
-from headrace.streams.compiler.rows import (
-    DELETED,
-    ERROR,
-    JSON_KEY,
-    JSON_VALUE,
-    OPERATOR,
-    STAMP,
-    TIME,
-    VALUE,
-)
+from headrace.streams.compiler.dead_letters import RECORD, record_columns, with_original
+from headrace.streams.compiler.encoding import iso
+from headrace.streams.compiler.rows import DELETED, ERROR, OPERATOR, TIME
 from headrace.streams.compiler.stateful import is_in_no_group
-from headrace.streams.lateness import Deadline, Judged
-from headrace.streams.plan import Cogroup, Grouping, StreamJoin
+from headrace.streams.keyed.fold_rows import LATE
+from headrace.streams.lateness import IS_AT, TAKEN_UNTIL, Deadline, Judged
+from headrace.streams.plan import Cogroup, Grouping, Node, StreamJoin
 from headrace.streams.progress import LATE_METRIC
 
 _PROPERTY: Final = "headrace.watermark-ms"
 _WATERMARK: Final = "_watermark"
-_LATE: Final = "_late"
-_FIELDS: Final = {
-    "_key": "binary",
-    VALUE: "binary",
-    "_headers": HEADERS,
-    "_topic": "string",
-    "_partition": "int",
-    "_offset": "bigint",
-    STAMP: "timestamp",
-    TIME: "timestamp",
-    ERROR: "string",
-    OPERATOR: "string",
-}
+_FIELDS: Final = RECORD | {TIME: "timestamp", ERROR: "string", OPERATOR: "string"}
 _TYPE: Final = "struct<" + ",".join(f"{name}:{type_}" for name, type_ in _FIELDS.items()) + ">"
 
 
@@ -67,48 +50,44 @@ def parted(df: DataFrame, judged: Judged) -> tuple[DataFrame, DataFrame]:
     deadline = _deadline_us(judged.deadline)
     asked = with_original(df, judged.input.shape).withColumn(_WATERMARK, _watermark_us(deadline))
     is_late = F.coalesce((deadline <= F.col(_WATERMARK)) & ~_is_passed_by(judged), F.lit(False))
-    late = asked.where(is_late).observe(
-        f"{LATE_METRIC}{judged.node.name}.{judged.side}", F.count(F.lit(1)).alias("rows")
-    )
-    return asked.where(~is_late).select(*map(column, df.columns)), late.select(_letter(late, judged).alias(_LATE))
+    late = counted(asked.where(is_late), judged.node, judged.side, F.count(F.lit(1)))
+    letter = late_letter(record_columns(late), _sentence(judged.deadline), judged.node)
+    return asked.where(~is_late).select(*map(column, df.columns)), late.select(letter)
+
+
+def counted(rows: DataFrame, node: Node, side: int, late: Column) -> DataFrame:
+    """The rows; how many of them are late is told with the progress of the query."""
+    return rows.observe(f"{LATE_METRIC}{node.name}.{side}", late.alias("rows"))
+
+
+def late_letter(record: list[Column], error: Column, node: Node) -> Column:
+    """The column of late rows that stand beside results, as `beside` takes it; `record` is RECORD."""
+    fields = [*record, F.col(TIME), error.alias(ERROR), F.lit(node.name).alias(OPERATOR)]
+    return F.struct(*fields).cast(_TYPE).alias(LATE)
 
 
 def beside(results: DataFrame, late: list[DataFrame]) -> DataFrame:
-    whole = results.withColumn(_LATE, F.lit(None).cast(_TYPE))
+    whole = results.withColumn(LATE, F.lit(None).cast(_TYPE))
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in results.schema.fields]
-    return reduce(DataFrame.unionByName, (each.select(*nothing, _LATE) for each in late), whole)
+    return reduce(DataFrame.unionByName, (each.select(*nothing, LATE) for each in late), whole)
 
 
 def results_of(batch: DataFrame) -> DataFrame:
-    return batch.where(F.col(_LATE).isNull()).drop(_LATE)
+    return batch.where(F.col(LATE).isNull()).drop(LATE)
 
 
 def late_of(batch: DataFrame) -> DataFrame:
     """Rows as `dead_records` takes them."""
-    return batch.where(F.col(_LATE).isNotNull()).select(f"{_LATE}.*")
-
-
-def _letter(rows: DataFrame, judged: Judged) -> Column:
-    given = {
-        "_key": F.col("_key" if VALUE in rows.columns else JSON_KEY),
-        VALUE: F.col(VALUE if VALUE in rows.columns else JSON_VALUE),
-        STAMP: F.col(STAMP if VALUE in rows.columns else TIME),
-        TIME: F.col(TIME),
-        ERROR: _sentence(judged.deadline),
-        OPERATOR: F.lit(judged.node.name),
-    }
-    for name in ("_headers", "_topic", "_partition", "_offset"):
-        given[name] = F.col(name) if VALUE in rows.columns else F.lit(None)
-    return F.struct(*(given[name].cast(type_).alias(name) for name, type_ in _FIELDS.items())).cast(_TYPE)
+    return batch.where(F.col(LATE).isNotNull()).select(f"{LATE}.*")
 
 
 def _sentence(deadline: Deadline) -> Column:
     until = F.timestamp_micros(_deadline_us(deadline))
     watermark = iso(F.timestamp_micros(F.col(_WATERMARK)))
     return F.concat(
-        F.lit("it is late: it was taken until the watermark had come to "),
+        F.lit(TAKEN_UNTIL),
         iso(until),
-        F.lit(", and that is at "),
+        F.lit(IS_AT),
         watermark,
     )
 

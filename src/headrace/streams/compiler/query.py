@@ -27,7 +27,7 @@ from headrace.streams.compiler.keyed_joins import joined_by_foreign_key, joined_
 from headrace.streams.compiler.late import beside, late_of, parted, results_of, tell_watermark
 from headrace.streams.compiler.lookups import latest_rows, looked_up
 from headrace.streams.compiler.processes import processed
-from headrace.streams.compiler.rows import ERROR
+from headrace.streams.compiler.rows import DELETED, ERROR, STAMP, TIME, VALUE, user_columns
 from headrace.streams.compiler.stateful import aggregated, deduplicated
 from headrace.streams.compiler.stateless import compile_stateless
 from headrace.streams.compiler.topics import Topics
@@ -51,7 +51,7 @@ from headrace.streams.plan import (
     TableLookup,
     consumers,
 )
-from headrace.streams.queries import Query, traits
+from headrace.streams.queries import Query, has_own_windows, traits
 from headrace.streams.schema import names
 from headrace.streams.shapes import Kind
 
@@ -83,8 +83,9 @@ class CompiledQuery:
         self._app = app
         self._has_dead_letters = has_dead_letters
         self._readers = _readers(query)
-        wants_late = any(isinstance(sink, LateLetters) for sink in query.sinks)
-        self._judged = tuple(judged_inputs(query.nodes())) if wants_late else ()
+        self._wants_late = any(isinstance(sink, LateLetters) for sink in query.sinks)
+        judged = judged_inputs(query.nodes()) if self._wants_late else ()
+        self._judged = tuple(each for each in judged if not has_own_windows(each.node))  # those judge for themselves
         self._has_late = False
         self._end = next((node for node in reversed(query.stateful)), None)
         if self._end is None:
@@ -96,13 +97,13 @@ class CompiledQuery:
             )
             self._remember_schema(self._end, self.stream)
             if rows.late:
-                self._has_late = True
                 self.stream = beside(self.stream, rows.late)
+            self._has_late = bool(rows.late) or self._gives_late(self._end, self.stream)
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         sinks = [sink for sink in self.query.sinks if self._has_late or not isinstance(sink, LateLetters)]
         rows = _Rows()
-        if self._has_late:
+        if self._has_late and self._judged:
             tell_watermark(batch, batch_id)
         # More than one reader of a micro-batch would compute it, and what it does to the state, more than once.
         if len(sinks) > 1:
@@ -150,7 +151,10 @@ class CompiledQuery:
         if isinstance(node, Source):
             return self._good_records(self._tried(node, rows), node)
         if calls_functions(node):
-            return self._operator(node, [self._good(self._tried(node, rows))])
+            good = self._good(self._tried(node, rows))
+            if node.stateful:  # rows are no records any more, only those are that have failed
+                return good.select(*user_columns(node.shape), TIME, DELETED)
+            return self._operator(node, [good])
         inputs = [self._compiled(below, rows) for below in node.inputs]
         for judged in self._judged:
             if judged.node.name == node.name and inputs[judged.side].isStreaming:
@@ -165,6 +169,8 @@ class CompiledQuery:
         return rows.tried[node.name]
 
     def _attempted(self, node: Node, rows: _Rows) -> DataFrame:
+        if isinstance(node, Grouping):
+            return self._folded(node, [self._compiled(below, rows) for below in node.inputs])
         before = self._compiled(node.input, rows)
         if self._has_dead_letters:
             before = with_original(before, node.input.shape)
@@ -178,6 +184,17 @@ class CompiledQuery:
             rows.kept.append(tried.persist())
         return tried
 
+    def _folded(self, node: Grouping, inputs: list[DataFrame]) -> DataFrame:
+        letters = self._has_dead_letters and calls_functions(node)
+        late_letters = any(self._gives_late(node, df) for df in inputs)
+        if letters or late_letters:
+            inputs = [with_original(df, below.shape) for df, below in zip(inputs, node.inputs, strict=True)]
+        return folded(inputs, node, self.query.mode, letters=letters, late_letters=late_letters)
+
+    def _gives_late(self, node: Node, rows: DataFrame) -> bool:
+        """Whether it gives late rows beside its results."""
+        return self._wants_late and has_own_windows(node) and rows.isStreaming
+
     def _good(self, tried: DataFrame) -> DataFrame:
         return good_rows(tried) if self._has_dead_letters else tried
 
@@ -186,13 +203,11 @@ class CompiledQuery:
             case Aggregate() if traits(node).native:
                 return aggregated(inputs[0], node, followed=node is not self._end)
             case Grouping():
-                return folded(inputs, node, self.query.mode)
+                return self._folded(node, inputs)
             case Deduplicate():
                 return deduplicated(inputs[0], node)
             case StreamJoin():
                 return joined_streams(inputs[0], inputs[1], node, followed=node is not self._end)
-            case Process():  # it has been called
-                return inputs[0]
             case GlobalLookup():
                 return looked_up(inputs[0], inputs[1], node)
             case TableLookup():
@@ -217,6 +232,8 @@ class CompiledQuery:
         """Without the poison pills, which go to the dead letters; without dead letters, the first of them stops it."""
         if source.shape.kind is Kind.GLOBAL_TABLE:
             return rows
+        if source.internal:  # what has gone through an operator with state is no record of anybody's any more
+            rows = rows.drop(VALUE, STAMP)
         if self._has_dead_letters and may_fail(source):
             return good_rows(rows)
         error = F.col(ERROR)

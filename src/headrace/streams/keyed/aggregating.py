@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -40,6 +40,7 @@ class Part:
 @dataclass(frozen=True)
 class Aggregating:
     parts: tuple[Part, ...]
+    may_keep_rows: ClassVar[bool] = False
 
     @property
     def value_type(self) -> pa.StructType:
@@ -71,6 +72,7 @@ class Totals:
     """
 
     parts: tuple[Part, ...]
+    may_keep_rows: ClassVar[bool] = False
 
     @property
     def value_type(self) -> pa.StructType:

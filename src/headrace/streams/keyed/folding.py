@@ -4,12 +4,13 @@ A group's value is a dict that fits `value_type`, or None while there is nothing
 the user's may give None, too: then the group ends, and its next row starts it anew, as in Kafka Streams.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
 
+from headrace.streams.failing import bounded, error_text
 from headrace.streams.functions import Function
 
 Value = dict[str, Any]
@@ -20,6 +21,10 @@ At = tuple[int, int, int]
 
 
 class Folding(Protocol):
+    @property
+    def may_keep_rows(self) -> bool:
+        """Whether `add` may change a row, or give it as the new value: then each group needs a row of its own."""
+
     @property
     def value_type(self) -> pa.StructType:
         """Of what is kept for a group."""
@@ -38,7 +43,13 @@ class Folding(Protocol):
 
 
 class FunctionFailedError(RuntimeError):
-    """A function of the user's has raised, or has given what does not fit."""
+    """A function of the user's has raised, or has given what does not fit. `error` and `function` are what a dead
+    letter says of it."""
+
+    def __init__(self, message: str, *, error: str, function: str | None = None) -> None:
+        super().__init__(message)
+        self.error = bounded(error)
+        self.function = function
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,7 @@ class Reducing:
     function: Function
     row_type: pa.StructType
     results: pa.Schema
+    may_keep_rows: ClassVar[bool] = True
 
     @property
     def value_type(self) -> pa.StructType:
@@ -73,6 +85,7 @@ class FoldingRows:
     functions: tuple[Function, ...]
     merging: Function | None
     results: pa.Schema
+    may_keep_rows: ClassVar[bool] = True
 
     @property
     def value_type(self) -> pa.StructType:
@@ -98,20 +111,36 @@ def called(operator: str, function: Function, *given: Any) -> Value | None:
         made = call(*given)
     except Exception as error:
         row = f" for the row {given[-1]}" if given else ""
-        raise FunctionFailedError(f"{operator}: {function} raised{row}: {error!r}") from error
+        raise FunctionFailedError(
+            f"{operator}: {function} raised{row}: {error!r}", error=error_text(error), function=function.name
+        ) from error
     if made is None or isinstance(made, dict):
         return made
-    raise FunctionFailedError(f"{operator}: {function} must give a dict of columns, or None, and gave {made!r}")
+    wrong = f"must give a dict of columns, or None, and gave {made!r}"
+    raise FunctionFailedError(f"{operator}: {function} {wrong}", error=f"it {wrong}", function=function.name)
 
 
-def values_array(values: list[Value | None], value_type: pa.StructType, operator: str) -> pa.Array:
+_MISFITS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+def values_array(values: Sequence[Value | None], value_type: pa.StructType, operator: str) -> pa.Array:
     """As they are kept. Raises FunctionFailedError for the first that does not fit."""
     try:
         return pa.array(values, value_type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except _MISFITS as error:
         for value in values:
-            try:
-                pa.array([value], value_type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
-                raise FunctionFailedError(f"{operator}: {value!r} does not fit {value_type}: {reason}") from error
+            if (reason := misfit([value], value_type)) is not None:
+                raise FunctionFailedError(
+                    f"{operator}: {value!r} does not fit {value_type}: {reason}",
+                    error=f"what it gave does not fit the schema: {error_text(reason)}",
+                ) from error
         raise
+
+
+def misfit(values: Sequence[Value | None], value_type: pa.StructType) -> Exception | None:
+    """Why they cannot be kept; None if they can."""
+    try:
+        pa.array(values, value_type)
+    except _MISFITS as reason:
+        return reason
+    return None

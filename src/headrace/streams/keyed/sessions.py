@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from headrace.streams.keyed.careful import add_rows, late_rows
 from headrace.streams.keyed.fold_rows import (
     END,
     KEYS,
@@ -20,6 +21,7 @@ from headrace.streams.keyed.fold_rows import (
     VALUE,
     Batch,
     Change,
+    Dead,
     Entry,
     Results,
     batch_of,
@@ -85,36 +87,44 @@ class FoldSessions:
             if self.emit == "final":
                 made.append(self._kept(over))
         if len(batch):
-            touched = self._add(batch_of(batch), state, clock)
+            rows = batch_of(batch)
+            touched, dead = self._add(rows, state, clock)
             self._keep(touched, state)
             if self.emit == "changes":
                 made.append(self._changes(touched))
+            if dead:
+                made.append(self.results.dead(rows, dead))
         return pa.concat_tables([self.output_schema.empty_table(), *made])
 
     def wakes_at(self, state: StateTable) -> int | None:
         return state.next_due()
 
-    def _add(self, batch: Batch, state: StateTable, clock: Clock) -> list[_Key]:
-        found = _sessions_of(batch, state)
+    def _add(self, batch: Batch, state: StateTable, clock: Clock) -> tuple[list[_Key], list[Dead]]:
         over_us = None if clock.watermark_ms is None else clock.watermark_ms * US
-        for code, entry in zip(batch.codes.tolist(), batch.entries, strict=True):
-            self._add_row(found[code], entry, over_us)
-        return found
+        touched, dead, late = add_rows(
+            batch,
+            self.results,
+            load=lambda: _sessions_of(batch, state),
+            add=lambda key, entry, folding: self._add_row(key, entry, folding, over_us),
+            values=lambda key: [each.value for each in key.sessions if each.is_new],
+        )
+        return touched, dead + late_rows(self.results, late, clock.watermark_ms or 0)
 
-    def _add_row(self, key: _Key, entry: Entry, over_us: int | None) -> None:
+    def _add_row(self, key: _Key, entry: Entry, folding: Folding, over_us: int | None) -> int | None:
         at, gap = entry[-1][0], self.gap_ms * US
         near = [each for each in key.sessions if each.start - gap <= at <= each.last + gap]
         start = min([at, *(each.start for each in near)])
         last = max([at, *(each.last for each in near)])
         if over_us is not None and last + gap <= over_us:
-            return
-        value = self.results.folding.add(_merged(near, self.results.folding), *entry)
+            return last + gap
+        value = folding.add(_merged(near, folding), *entry)
         key.gone.extend(each for each in near if not each.is_new)
         key.sessions = [each for each in key.sessions if each not in near]
         if value is not None:
             key.sessions.append(_Session(start, last, value, is_new=True))
             key.sessions.sort(key=lambda each: each.start)
         key.latest = max(key.latest, at)
+        return None
 
     def _keep(self, touched: list[_Key], state: StateTable) -> None:
         gone = [(key.group, each.name) for key in touched for each in key.gone]

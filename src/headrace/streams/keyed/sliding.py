@@ -24,6 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from headrace.streams.keyed.careful import add_rows, late_rows
 from headrace.streams.keyed.fold_rows import (
     KEYS,
     START,
@@ -32,12 +33,13 @@ from headrace.streams.keyed.fold_rows import (
     VALUE,
     Batch,
     Change,
+    Dead,
     Entry,
     Results,
     batch_of,
     times_array,
 )
-from headrace.streams.keyed.folding import Value, values_array
+from headrace.streams.keyed.folding import Folding, Value, values_array
 from headrace.streams.keyed.operator import GROUP, SUB, TIME, UNTIL, Clock
 from headrace.streams.keyed.order import Ints, column, times_of
 from headrace.streams.keyed.state_table import StateTable
@@ -98,53 +100,61 @@ class FoldSliding:
         if self.emit == "final":
             made.append(self._over(due, state, watermark_ms))
         if len(batch):
-            touched = self._add(batch_of(batch), state, watermark_ms)
+            rows = batch_of(batch)
+            touched, dead = self._add(rows, state, watermark_ms)
             changed = [(key, each) for key in touched for each in key.windows.values() if each.is_changed]
             self._keep(changed, state)
             if self.emit == "changes":
                 heard = [(key, each) for key, each in changed if each.value is not None or each.is_known]
                 changes = [self._change(each.value, each.latest_us, each.start_ms) for _, each in heard]
                 made.append(self.results.rows(self._keys([key for key, _ in heard]), changes))
+            if dead:
+                made.append(self.results.dead(rows, dead))
         return pa.concat_tables([self.output_schema.empty_table(), *made])
 
     def wakes_at(self, state: StateTable) -> int | None:
         return state.next_due()
 
-    def _add(self, batch: Batch, state: StateTable, watermark_ms: int) -> list[_Key]:
-        keys = _windows_of(batch, state)
-        for code, entry in zip(batch.codes.tolist(), batch.entries, strict=True):
-            if entry[-1][0] // US + 1 + self.difference_ms > watermark_ms:
-                self._add_row(keys[code], entry, watermark_ms)
-        return keys
+    def _add(self, batch: Batch, state: StateTable, watermark_ms: int) -> tuple[list[_Key], list[Dead]]:
+        touched, dead, late = add_rows(
+            batch,
+            self.results,
+            load=lambda: _windows_of(batch, state),
+            add=lambda key, entry, folding: self._add_row(key, entry, folding, watermark_ms),
+            values=lambda key: [each.value for each in key.windows.values() if each.is_changed],
+        )
+        return touched, dead + late_rows(self.results, late, watermark_ms)
 
-    def _add_row(self, key: _Key, entry: Entry, watermark_ms: int) -> None:
+    def _add_row(self, key: _Key, entry: Entry, folding: Folding, watermark_ms: int) -> int | None:
         time_us = entry[-1][0]
-        at, size, add = time_us // US, self.difference_ms, self.results.folding.add
+        at, size = time_us // US, self.difference_ms
         left, right = at - size, at + 1
+        if right + size <= watermark_ms:
+            return (right + size) * US
         first = bisect_left(key.starts, left)
         beyond = bisect_right(key.starts, at)
         before = key.windows[key.starts[first - 1]] if first > 0 else None
         over = key.windows[key.starts[beyond - 1]] if beyond > first else None
-        new = []
+        new, fresh = [], deepcopy if folding.may_keep_rows else _same
         if over is not None and over.latest_us // US > at and right not in key.windows:
             new.append(_Window(right, deepcopy(over.value), over.latest_us, is_changed=True))
-        for start in key.starts[first:beyond]:
-            window = key.windows[start]
-            if start + size > watermark_ms:
-                window.value = add(window.value, *entry)
-                window.latest_us = max(window.latest_us, time_us)
-                window.is_changed = True
+        having = [key.windows[start] for start in key.starts[first:beyond] if start + size > watermark_ms]
+        values = [folding.add(window.value, *fresh(entry)) for window in having]
         if left not in key.windows and at > watermark_ms:
             shares = before is not None and before.latest_us // US >= left
             so_far = deepcopy(before.value) if shares and before is not None else None
-            new.append(_Window(left, add(so_far, *entry), time_us, is_changed=True))
+            new.append(_Window(left, folding.add(so_far, *fresh(entry)), time_us, is_changed=True))
         if before is not None:
             follower = before.latest_us // US + 1  # where the right window of the row before starts
             is_new = follower not in key.windows and follower != left
             if is_new and follower <= at <= follower + size and follower + size > watermark_ms:
-                new.append(_Window(follower, add(None, *entry), time_us, is_changed=True))
+                new.append(_Window(follower, folding.add(None, *fresh(entry)), time_us, is_changed=True))
+        for window, value in zip(having, values, strict=True):
+            window.value, window.latest_us = value, max(window.latest_us, time_us)
+            window.is_changed = True
         for window in new:
             key.put(window)
+        return None
 
     def _keep(self, changed: list[tuple[_Key, _Window]], state: StateTable) -> None:
         windows = [each for _, each in changed]
@@ -197,6 +207,10 @@ def _windows_of(batch: Batch, state: StateTable) -> list[_Key]:
         own = {each.start_ms: each for each in islice(windows, count)}
         made.append(_Key(group, key, own, sorted(own)))
     return made
+
+
+def _same(entry: Entry) -> Entry:
+    return entry
 
 
 def _name(start_ms: int) -> bytes:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headrace.streams.functions import Function
 from headrace.streams.keyed.aggregating import Aggregating, Part
-from headrace.streams.keyed.fold_rows import KEYS, Results, row_column
+from headrace.streams.keyed.fold_rows import ERROR, FUNCTION, KEYS, LATE, LETTER, Results, row_column
 from headrace.streams.keyed.folding import Folding, FoldingRows, Reducing
 from headrace.streams.keyed.operator import DELETED, GROUP, SIDE, TIME, Clock, KeyedOperator
 from headrace.streams.keyed.order import OFFSET, PLACE
@@ -17,6 +17,7 @@ from headrace.streams.keyed.state_table import StateTable
 KEY = pa.struct([("k", pa.string())])
 ROW = pa.struct([("v", pa.int64())])
 UTC_TIME = pa.timestamp("us", tz="UTC")
+RECORD = pa.struct([("value", pa.int64())])  # as a dead letter has it
 COUNT = Aggregating((Part("n", "count", None, pa.int64()),))
 
 
@@ -35,8 +36,8 @@ def some_batches(low: int, high: int) -> st.SearchStrategy[list[list[In]]]:
     return st.lists(st.lists(row, max_size=6), max_size=5)
 
 
-def results(folding: Folding, *, windowed: bool) -> Results:
-    return Results("fold-1", KEY, folding, windowed)
+def results(folding: Folding, *, windowed: bool, letters: bool = False, late_letters: bool = False) -> Results:
+    return Results("fold-1", KEY, folding, windowed, RECORD if letters else None, late_letters)
 
 
 def reducing(call: Any) -> Reducing:
@@ -66,6 +67,7 @@ def batch_of(rows: Sequence[In], first_offset: int = 0) -> pa.Table:
         PLACE: pa.array([0 for _ in rows], pa.int64()),
         OFFSET: pa.array(range(first_offset, first_offset + len(rows)), pa.int64()),
         KEYS: pa.array([{"k": row.key} for row in rows], KEY),
+        LETTER: pa.array([{"value": row.value} for row in rows], RECORD),
     }
     for side in (0, 1):
         columns[row_column(side)] = pa.array([{"v": row.value} if row.side == side else None for row in rows], ROW)
@@ -79,6 +81,8 @@ class Story:
         self.operator = operator
         self._kept: list[pa.Table] = []
         self._offset = 0
+        self.late = 0  # of the last step
+        self.dead: list[tuple[int, str, str | None]] = []  # of the last step: the letter, why, and in which function
 
     @property
     def state(self) -> StateTable:
@@ -94,7 +98,17 @@ class Story:
             self._kept.append(changes)
         wakes_at = self.operator.wakes_at(state)
         assert wakes_at is None or watermark is None or wakes_at > watermark
-        return [_plain(row) for row in made.to_pylist()]
+        self.late, self.dead = 0, []
+        return [_plain(row) for row in made.to_pylist() if not self._is_beside(row)]
+
+    def _is_beside(self, row: dict[str, Any]) -> bool:
+        """Whether it is no result."""
+        late, letter, why, function = (row.pop(name, None) for name in (LATE, LETTER, ERROR, FUNCTION))
+        self.late += late or 0
+        if letter is not None:
+            assert all(row[name] is None for name in row if name not in (TIME, DELETED))
+            self.dead.append((letter["value"], why, function))
+        return letter is not None or late is not None
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
