@@ -123,6 +123,8 @@ def test_one_that_runs_tells_its_progress_answers_for_its_tables_and_is_left_alo
     app = cut_app(broker, "live", tmp_path)
     produce(broker, "live-in", orders(0, 6))
     with app.start(spark) as running:
+        *before, _ = running.queries.values()
+        assert all(query.lastProgress is not None for query in before), "each has run when the next one is started"
         table = running.table("users")
         wait_until(lambda: len(table) == 3)
         assert table.get("u1") == {"user": "u1", "n": 2, "total": 5.0}

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -110,8 +110,14 @@ def _run(deployment: Deployment, *, as_json: bool) -> None:
     from headrace.streams.compiler.running import start
 
     stopping = threading.Event()
-    with failures(stopping), asked_to_stop(stopping), start(deployment) as running:
+
+    def look(_: AppProgress) -> None:
         _take_signals(stopping)  # PySpark has put its own in their place, which would cancel what runs
+        if stopping.is_set():
+            raise Stopped
+
+    with failures(stopping), asked_to_stop(stopping), suppress(Stopped), start(deployment, None, look) as running:
+        _take_signals(stopping)
         is_watched = sys.stdout.isatty() and not as_json
         view: View = Screen() if is_watched else Lines(as_json=as_json)
         with view:

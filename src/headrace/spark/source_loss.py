@@ -13,8 +13,9 @@ from headrace.spark.source_offsets import Limits, to_json
 log = logging.getLogger("headrace.spark")
 
 _TO_GO_ON: Final = (
-    "To go on without them, start the query with option failOnDataLoss=false; to read the topic from another place, "
-    "start it with a new checkpoint and startingOffsets."
+    "To go on without them, start the query with option failOnDataLoss=false, or make the App of a pipeline with "
+    "lost='skip'; to read the topic from another place, start the query with a new checkpoint and startingOffsets, or "
+    "reset the pipeline."
 )
 
 

@@ -43,6 +43,7 @@ class App:
     dead_letters     the topic for records that cannot be decoded or for which a function raises; without one, the first
                      of them stops the pipeline
     late             "drop", or "dead_letters" for records that come too late for an operator with state
+    lost             "stop" or "skip" if records are gone before they were read, by retention or with their topic
     state            the directory of its progress and state; by default one of its name in the user's state directory
     grace            how late a row may be, unless its source says otherwise
     trigger          the least time from one micro-batch to the next
@@ -60,6 +61,7 @@ class App:
         guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
         dead_letters: str | None = None,
         late: Late = "drop",
+        lost: Literal["stop", "skip"] = "stop",
         state: str | os.PathLike[str] | None = None,
         grace: Duration = DEFAULT_GRACE,
         trigger: Duration = DEFAULT_TRIGGER,
@@ -71,6 +73,8 @@ class App:
             raise PlanError(f"guarantee is {guarantee!r}: it must be one of {', '.join(GUARANTEES)}")
         if late not in ("drop", "dead_letters"):
             raise PlanError(f'late is {late!r}: it must be "drop" or "dead_letters"')
+        if lost not in ("stop", "skip"):
+            raise PlanError(f'lost is {lost!r}: it must be "stop" or "skip"')
         if late == "dead_letters" and dead_letters is None:
             raise PlanError('late="dead_letters" needs dead_letters=, the topic for them')
         for option, number in (("partitions", partitions), ("max_per_trigger", max_per_trigger)):
@@ -83,6 +87,7 @@ class App:
             None if dead_letters is None else checked_topic(dead_letters, what="the topic of dead letters")
         )
         self.late: Final = late
+        self.lost: Final = lost
         self.state: Final = os.fspath(state) if state is not None else default_state(self.name)
         self.grace_ms: Final = duration_ms(grace, what="grace")
         self.trigger_ms: Final = duration_ms(trigger, what="trigger")
@@ -217,6 +222,7 @@ class App:
             state=self.state,
             trigger_ms=self.trigger_ms,
             max_per_trigger=self.max_per_trigger,
+            skips_lost=self.lost == "skip",
             master=self.master,
         )
 

@@ -210,6 +210,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(write: Callable[[Any, Any], A
         ({"dead_letters": "a b"}, "dead letters"),
         ({"partitions": 0}, "partitions is 0: it must be above 0"),
         ({"max_per_trigger": 0}, "max_per_trigger is 0: it must be above 0"),
+        ({"lost": "ignore"}, 'lost is \'ignore\': it must be "stop" or "skip"'),
     ],
 )
 def test_options_of_an_app_are_checked(options: dict[str, Any], sentence: str) -> None:

@@ -36,6 +36,10 @@ Session: TypeAlias = SparkSession  # for `App`, which must not know PySpark
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _EMPTY_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 _POLL_SECONDS: Final = 0.2
+# So long a query is waited for before the next one is started. By then its Python processes run, if they ever will,
+# though its first micro-batch may have hours of work.
+_FIRST_BATCH_SECONDS: Final = 60.0
+_IDLE: Final = "Waiting"  # begins what Spark says of a query that has nothing to do: for data, for the next trigger
 _SETTINGS: Final = {
     # What cannot be computed is NULL. Otherwise one row with an amount of 'x' or a division by 0 would stop the app.
     "spark.sql.ansi.enabled": "false",
@@ -52,6 +56,7 @@ class Deployment:
     state: str
     trigger_ms: int
     max_per_trigger: int | None
+    skips_lost: bool
     master: str
 
 
@@ -106,10 +111,11 @@ class Running:
             self._views[name] = table_view(self._deployment.plan, name, self._deployment.bootstrap)
         return self._views[name]
 
-    def _begin(self, compiled: CompiledQuery, trigger: Mapping[str, Any]) -> None:
+    def _begin(self, compiled: CompiledQuery, trigger: Mapping[str, Any]) -> StreamingQuery:
         name = compiled.query.name
         self.queries[name] = started(compiled, self._deployment.state, trigger)
         self._reporter.add(name, self.queries[name])
+        return self.queries[name]
 
     def _raise_failure(self) -> None:
         failed: StreamingQueryException | None = next(
@@ -128,22 +134,37 @@ class Running:
         self.stop()
 
 
-def start(deployment: Deployment, spark: SparkSession | None = None) -> Running:
-    """Start all queries, which then run until they are stopped."""
+OnProgress = Callable[[AppProgress], object]
+
+
+def start(deployment: Deployment, spark: SparkSession | None = None, on_progress: OnProgress | None = None) -> Running:
+    """Start all queries, which then run until they are stopped.
+
+    One after the other: with its first micro-batch a query starts Python processes, which Spark gives ten seconds to
+    answer, however many there are at a time. What is done so far is told to `on_progress`, which may raise to end it.
+    """
     every = {"processingTime": f"{deployment.trigger_ms} milliseconds"}
     check_runnable(deployment.plan)
     running = Running(deployment)
     try:
-        for compiled in _prepared(deployment, spark):
-            running._begin(compiled, every)
         running._reporter.start()
+        last: StreamingQuery | None = None
+        for compiled in _prepared(deployment, spark):
+            end = time.monotonic() + _FIRST_BATCH_SECONDS
+            while last is not None and _is_starting(last) and time.monotonic() < end:
+                time.sleep(_POLL_SECONDS)
+                if on_progress is not None:
+                    on_progress(running.progress())
+            last = running._begin(compiled, every)
     except BaseException:
         running.stop()
         raise
     return running
 
 
-OnProgress = Callable[[AppProgress], object]
+def _is_starting(query: StreamingQuery) -> bool:
+    """Whether its first micro-batch is still to come or at work. If it has failed, `Running.wait` will say so."""
+    return query.isActive and query.lastProgress is None and not query.status["message"].startswith(_IDLE)
 
 
 def catch_up(
@@ -180,6 +201,7 @@ def _prepared(deployment: Deployment, spark: SparkSession | None) -> Iterator[Co
         exactly_once=deployment.exactly_once,
         starts=starts,
         max_per_trigger=deployment.max_per_trigger,
+        skips_lost=deployment.skips_lost,
     )
     yield from compiled_queries(plan, queries, own, topics)
 

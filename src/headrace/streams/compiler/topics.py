@@ -36,6 +36,7 @@ class ClusterTopics:
         exactly_once: bool,
         starts: Mapping[tuple[str, str], str] | None = None,
         max_per_trigger: int | None = None,
+        skips_lost: bool = False,
     ) -> None:
         """`starts` are starting offsets by query and source, for those which do not begin where the source says."""
         self._bootstrap = bootstrap
@@ -43,6 +44,7 @@ class ClusterTopics:
         self._exactly_once = exactly_once
         self._starts = starts or {}
         self._max_per_trigger = max_per_trigger
+        self._skips_lost = skips_lost
 
     def read_stream(self, spark: SparkSession, source: Source, query: str) -> DataFrame:
         if source.frame is not None:
@@ -51,6 +53,7 @@ class ClusterTopics:
         reader = spark.readStream.format(NAME).options(**self._options(source)).option("startingOffsets", start)
         if self._max_per_trigger is not None and source.shape.kind is Kind.STREAM:
             reader = reader.option("maxOffsetsPerTrigger", self._max_per_trigger)
+        reader = reader.option("failOnDataLoss", str(not self._skips_lost).lower())
         if self._exactly_once:  # else the group would have two who commit to it, and lose the marker of what is written
             return reader.option("commitOffsets", "false").load()
         return reader.option("kafka.group.id", self._group(query)).load()
