@@ -86,6 +86,7 @@ def clicks_app() -> App:
         name="visits",
     )
     visits.to("visits")
+    visits.filter(lambda row: row["what"] != "a 2" or 1 / 0, name="behind").to("behind")
     visits.filter(col.pages.is_not_null()).group_by("user").agg(visits=count(), name="number").to("number")
     pings = app.stream("pings", key="user", value=Json(CLICKS))
     pings.process(
@@ -132,7 +133,8 @@ def test_what_a_processor_yields_can_be_grouped(ran: AppTest) -> None:
 
 
 def test_a_row_and_a_timer_for_which_a_function_raises_are_dead_letters(ran: AppTest) -> None:
-    row, timer = sorted(ran.read("dead"), key=lambda record: record.timestamp)
+    row, behind, timer = sorted(ran.read("dead"), key=lambda record: record.timestamp)
+    assert (behind.key, behind.json) == (b"ann", {"user": "ann", "what": "a 2", "pages": None}), "no record, but a row"
     headers = dict(row.headers)
     assert (row.key, row.json["page"]) == (b"ann", "bad")
     assert headers["headrace.error"] == b"ValueError: bad page"
