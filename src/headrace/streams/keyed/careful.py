@@ -10,9 +10,9 @@ there has changed nothing, and only the keys with such rows pay for it. Function
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.streams.keyed.fold_rows import US, Batch, Dead, Entry, Results
@@ -20,7 +20,6 @@ from headrace.streams.keyed.folding import At, Folding, FunctionFailedError, Val
 from headrace.streams.lateness import IS_AT, TAKEN_UNTIL
 
 K = TypeVar("K")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -114,4 +113,5 @@ def late_rows(results: Results, deadlines: Mapping[int, int], watermark_ms: int)
 
 
 def _iso(time_us: int) -> str:
-    return (_EPOCH + timedelta(microseconds=time_us)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """Of any time: one wrong record may set the watermark to a year that Python's datetime does not know."""
+    return f"{np.datetime64(time_us, 'us')}Z"

@@ -80,9 +80,9 @@ class Fold:
 
     def _add(self, batch: Batch, state: StateTable, clock: Clock) -> tuple[pa.Table, list[Dead]]:
         """Fold the rows into the state; what has changed, each group once, and the rows that do not count."""
+        dead: list[Dead] = []
         if self.windows is None:
             cells = Cells(batch.groups, batch.codes, np.arange(len(batch.codes)), np.arange(len(batch.groups)), None)
-            dead = []
         else:
             cells, deadlines = _in_windows(batch, self.windows, clock)
             dead = late_rows(self.results, deadlines, clock.watermark_ms or 0)
@@ -127,7 +127,8 @@ class Fold:
         self, cells: "Cells", batch: Batch, before: pa.Table, values: list[Value | None], failed: set[int]
     ) -> list[Dead]:
         """Fold the rows of keys with a failure carefully: a row counts in all of its windows, or in none."""
-        careful, dead, entries = Careful(self.results.folding, self.results.operator), [], batch.anew()
+        dead: list[Dead] = []
+        careful, entries = Careful(self.results.folding, self.results.operator), batch.anew()
         for code in np.flatnonzero(np.isin(cells.keys, [*failed])).tolist():
             values[code] = before[VALUE][code].as_py()
         which = np.flatnonzero(np.isin(batch.codes[cells.rows], [*failed]))

@@ -16,6 +16,7 @@ window, the last that it could be in, is over.
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import islice
@@ -135,7 +136,8 @@ class FoldSliding:
         beyond = bisect_right(key.starts, at)
         before = key.windows[key.starts[first - 1]] if first > 0 else None
         over = key.windows[key.starts[beyond - 1]] if beyond > first else None
-        new, fresh = [], deepcopy if folding.may_keep_rows else _same
+        new: list[_Window] = []
+        fresh: Callable[[Entry], Entry] = deepcopy if folding.may_keep_rows else _same
         if over is not None and over.latest_us // US > at and right not in key.windows:
             new.append(_Window(right, deepcopy(over.value), over.latest_us, is_changed=True))
         having = [key.windows[start] for start in key.starts[first:beyond] if start + size > watermark_ms]

@@ -140,6 +140,13 @@ def test_late_rows_are_counted_and_if_asked_dead_letters(name: str, deadline: st
     assert story.dead == ([(5, f"{why}1970-01-01T00:00:00.090000Z", None)] if letters else [])
 
 
+def test_a_watermark_of_any_year_can_be_told() -> None:
+    story = Story(Fold(results(COUNT, windowed=True, letters=True, late_letters=True), Windows(30, 30)))
+    story.step(In("a", 5, 1), watermark=1_767_225_600_000_000)
+    ((_, why, _),) = story.dead
+    assert why.endswith("T00:00:00.030000Z, and that is at 57971-02-25T00:00:00.000000Z"), why
+
+
 def test_a_row_that_meets_an_open_session_is_not_late() -> None:
     story = Story(FoldSessions(results(COUNT, windowed=True, letters=True, late_letters=True), 10))
     story.step(In("a", 20))
