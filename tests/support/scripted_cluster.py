@@ -57,7 +57,12 @@ class ScriptedCluster:
         self.epoch_errors: list[ErrorCode] = []  # of the next questions about epochs
         self.follower_error = ErrorCode.NONE  # of fetches from the replica that is recommended
         self.fetches: list[FetchSeen] = []
+        self.ready_fetches = 0  # answers with records, or a recommendation
         self.epochs_asked: list[int] = []
+        self.may_answer_fetches = asyncio.Event()  # answers are ready, and wait for it
+        self.may_answer_epochs = asyncio.Event()
+        self.may_answer_fetches.set()
+        self.may_answer_epochs.set()
         self.peers = [ScriptedPeer(self._answerer(node)) for node in range(len(logs))]
         self._stack = AsyncExitStack()
 
@@ -92,6 +97,7 @@ class ScriptedCluster:
             else:
                 assert name == "OffsetForLeaderEpoch", name
                 response = self._epoch_end(node, asked.request)
+                await self.may_answer_epochs.wait()
             with suppress(ConnectionError):
                 writer.write(reply(asked, response))
 
@@ -141,6 +147,9 @@ class ScriptedCluster:
         row = self._row(node, wanted, has_rack=bool(request.rack_id))
         if not row.records and row.preferred_read_replica < 0:
             await asyncio.sleep(_EMPTY_FETCH_SECONDS)  # as a broker waits for more
+        else:
+            self.ready_fetches += 1
+        await self.may_answer_fetches.wait()
         return FetchResponse(responses=[FetchableTopicResponse(TOPIC, TOPIC_ID, [row])])
 
     def _row(self, node: int, wanted: Any, *, has_rack: bool) -> PartitionData:

@@ -107,11 +107,20 @@ class Inbox:
     def drop_stale(self) -> None:
         """Forget what was fetched for partitions that were revoked, or have jumped."""
         with self._lock:
-            kept = deque(fetched for fetched in self._fetched if fetched.is_current)
-            for fetched in self._fetched:
-                if not fetched.is_current:
-                    self._count_out(fetched)
-            self._fetched = kept
+            self._drop_stale()
+
+    def jump(self, state: PartitionState, place: Place) -> None:
+        """Let the partition go on there, and forget what was fetched of it; but not while records are handed out."""
+        with self._lock:
+            state.jump(place)
+            self._drop_stale()
+
+    def _drop_stale(self) -> None:
+        kept = deque(fetched for fetched in self._fetched if fetched.is_current)
+        for fetched in self._fetched:
+            if not fetched.is_current:
+                self._count_out(fetched)
+        self._fetched = kept
 
     def stop(self, states: Iterable[PartitionState], progress: Progress) -> bool:
         """Hand out no more records of these partitions; whether the user has some of them already.

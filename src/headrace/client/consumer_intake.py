@@ -79,7 +79,7 @@ class Intake:
                 self._current = None
                 end = fetched.next
             assert end is not None, f"records of {state.partition}, which has no position"
-            handed = HandedOut(state, records, end)
+            handed = HandedOut(state, fetched.era, records, end)
             for interceptor in self._interceptors:
                 handed.records = interceptor.on_consume(handed.records)
             if not self._inbox.hand_out(handed, self.progress):

@@ -17,10 +17,11 @@ class HandedOut:
 
     __slots__ = ("end", "era", "iterator", "records", "start", "state")
 
-    def __init__(self, state: PartitionState, records: list[ConsumerRecord], end: Place) -> None:
+    def __init__(self, state: PartitionState, era: int, records: list[ConsumerRecord], end: Place) -> None:
+        """`era` is the one in which the records were fetched: the partition may have jumped meanwhile."""
         assert state.position is not None, f"{state.partition} has records and no position"
         self.state = state
-        self.era = state.era
+        self.era = era
         self.records = records
         self.start = state.position
         self.end = end

@@ -162,7 +162,7 @@ class Positions:
             place = found.get(state.partition)
             if place is not None:
                 epoch = NO_EPOCH if place.leader_epoch is None else place.leader_epoch
-                self._jump(state, Place(place.offset, epoch))
+                self._inbox.jump(state, Place(place.offset, epoch))
             else:
                 self._reset_or_fail(state)
 
@@ -189,15 +189,19 @@ class Positions:
         for state in states:
             offset, _, epoch = found[state.partition]
             if state.era == wanted[state.partition][0]:
-                self._jump(state, Place(offset, epoch))
+                self._inbox.jump(state, Place(offset, epoch))
 
     async def _check(self, states: list[PartitionState]) -> None:
-        """KIP-320: what was read up to here, is it in the log of the new leader?"""
-        eras = {state.partition: state.era for state in states}
+        """KIP-320: what was read up to here, is it in the log of the new leader?
+
+        What the old leader was asked for may come meanwhile, and be of another epoch: then the question is another one,
+        and asked next.
+        """
+        asked = {state.partition: (state.era, state.fetch_epoch) for state in states}
         leaders = {state.partition: self._leader_epoch(state) for state in states}
         ends = await self._leaders.epoch_ends({state.partition: state.fetch_epoch for state in states}, self._timeout)
         for state in states:
-            if state.era == eras[state.partition]:
+            if asked[state.partition] == (state.era, state.fetch_epoch):
                 self._compare(state, ends[state.partition], leaders[state.partition])
 
     def _leader_epoch(self, state: PartitionState) -> int:
@@ -211,24 +215,20 @@ class Positions:
             return
         is_known = end.end_offset >= 0 and end.leader_epoch >= 0
         timestamp = self.reset_timestamp()
+        position = state.position  # the user's thread may move it at any moment
         if timestamp is None:
-            position = state.fetch_offset
             state.stage = Stage.READY
-            error = LogTruncationError(state.partition, position, end.end_offset if is_known else None)
+            error = LogTruncationError(state.partition, state.fetch_offset, end.end_offset if is_known else None)
             self._inbox.fail(error, state)
             self._pause(state)
         elif not is_known:
             state.reset(timestamp)
-        elif state.position is not None and state.position.offset <= end.end_offset:
-            self._jump(state, state.position)  # what is lost was fetched, and the user has seen none of it
+        elif position is not None and position.offset <= end.end_offset:
+            self._inbox.jump(state, position)  # what is lost was fetched, and the user has seen none of it
             state.leader_epoch = leader_epoch
         else:
-            self._jump(state, Place(end.end_offset, end.leader_epoch))
+            self._inbox.jump(state, Place(end.end_offset, end.leader_epoch))
             state.leader_epoch = leader_epoch
-
-    def _jump(self, state: PartitionState, place: Place) -> None:
-        state.jump(place)
-        self._inbox.drop_stale()
 
     async def close(self) -> None:
         self._is_closed = True

@@ -24,7 +24,7 @@ def records(state: PartitionState, *offsets: int) -> list[ConsumerRecord]:
 
 
 def handed(progress: Progress, state: PartitionState, *offsets: int, end: int | None = None) -> HandedOut:
-    out = HandedOut(state, records(state, *offsets), Place(offsets[-1] + 1 if end is None else end, 1))
+    out = HandedOut(state, state.era, records(state, *offsets), Place(offsets[-1] + 1 if end is None else end, 1))
     progress.hand_out(out)
     return out
 

@@ -140,3 +140,30 @@ def test_the_question_is_asked_again_where_that_helps(error: ErrorCode) -> None:
         assert cluster.epochs_asked == [0, 0, 0]
 
     run(story, OLD, SHORTER)
+
+
+def test_what_the_old_leader_still_answers_is_no_loss_though_it_is_of_a_later_epoch_than_was_asked_about() -> None:
+    async def until(condition: Callable[[], bool]) -> None:
+        while not condition():
+            await asyncio.sleep(0.005)
+
+    async def story(cluster: ScriptedCluster) -> None:
+        async with reader(cluster, metadata_max_age_ms=20) as consumer:
+            await consumer.assign([PLACE])
+            await read(consumer, 4)
+            cluster.elect(0)
+            await until(lambda: cluster.fetches[-1].leader_epoch == 1)
+            before = cluster.ready_fetches
+            cluster.may_answer_fetches.clear()
+            cluster.logs[0] = [*OLD, (1, b"e"), (1, b"f")]
+            await until(lambda: cluster.ready_fetches > before)  # an answer with both is on its way
+            cluster.may_answer_epochs.clear()
+            cluster.elect(1)
+            await until(lambda: cluster.epochs_asked == [0, 0])  # and where epoch 0 ended, too: at offset 4
+            cluster.may_answer_fetches.set()
+            assert await read(consumer, 2) == [(4, b"e"), (5, b"f")]
+            cluster.may_answer_epochs.set()
+            assert await read(consumer, 1) == [(6, b"g")]
+            assert cluster.epochs_asked == [0, 0, 1]
+
+    run(story, OLD, [*OLD, (1, b"e"), (1, b"f"), (2, b"g")])
