@@ -253,7 +253,7 @@ class Fetcher:
             self._lane(lane.node_id, SIDE).tried.clear()
         else:
             lane.tried.update(each for each in asked.values() if each == _asking(each.state))
-        self.wake()
+        self._look()  # and not in the next turn: the broker could have waited for the next fetch by then
 
     def _lost(self, lane: _Lane, error: KafkaError) -> None:
         lane.session.lost()

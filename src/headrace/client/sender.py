@@ -261,7 +261,8 @@ class Sender:
         else:
             for batch in batches:
                 self._succeed(batch, -1, NO_TIME)
-        self.wake()
+        if not self.is_idle:
+            self.wake()
 
     def _take_answers(self, batches: list[PendingBatch], response: ProduceResponse) -> None:
         rows = rows_by_place(response, self._cluster.metadata.names_by_id)
