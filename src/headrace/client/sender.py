@@ -170,8 +170,7 @@ class Sender:
         if leader is None:
             self._cluster.stale(place[0])
             return None
-        connection = self._cluster.ready(leader.id)
-        if connection is None or connection.throttled_until > self._loop.time():
+        if self._cluster.ready(leader.id) is None:  # not connected, or throttled
             self._connect(leader.id)
             return None
         return leader
