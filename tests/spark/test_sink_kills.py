@@ -4,13 +4,8 @@ Each driver that is killed is a process with a JVM of its own, which takes its t
 all tests. HEADRACE_KILLS says how often one is killed at random, a tenth of it here.
 """
 
-import json
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,25 +19,23 @@ import headrace
 from headrace.arrow import write
 from headrace.spark.checkpoints import batch_ends
 from tests.support.both_brokers import unique
+from tests.support.driver_processes import DRIVER_SECONDS, GIVEN_UP, DriverProcesses, end
 from tests.support.kills import KILLS, SEED, stay_a_moment
 from tests.support.spark_driver import copying
 from tests.support.spark_queries import committed_values
 from tests.support.waiting import wait_until
 
 ROWS, ROWS_PER_BATCH = 1_500, 100
-DRIVER_SECONDS = 600  # on a machine that others use, a JVM may take minutes
-GIVEN_UP = "Python worker failed to connect back"  # within ten seconds, which no setting of Spark changes
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
-class Drivers:
-    """One application, started again and again."""
+class Drivers(DriverProcesses):
+    """A topic copied to another."""
 
     def __init__(self, bootstrap: str, directory: Path, **told: Any) -> None:
         self.bootstrap = bootstrap
         self.topic, self.source, self.app = unique("out"), unique("in"), unique("app")
-        self._log = directory / "driver.log"
-        self._told: dict[str, Any] = {
+        copying_told = {
             "bootstrap": bootstrap,
             "source": self.source,
             "topic": self.topic,
@@ -50,32 +43,17 @@ class Drivers:
             "checkpoint": str(directory / "checkpoint"),
             "rows_per_batch": ROWS_PER_BATCH,
             "form": "foreachBatch",
-        } | told
+        }
+        super().__init__("tests.support.spark_driver", directory / "driver.log", copying_told | told)
         with headrace.Admin(bootstrap) as admin:
             admin.create_topic(self.source, partitions=2)
             admin.create_topic(self.topic, partitions=3)
         values = [str(number) for number in range(ROWS)]
         write(pa.table({"key": values, "value": values}), self.source, bootstrap)
 
-    def start(self, **more: Any) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "tests.support.spark_driver", json.dumps(self._told | more)]
-        with self._log.open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-    def run(self, **more: Any) -> int:
-        """Until it ends by itself; how. One that Spark gave up is started again, as whoever watches over it would."""
-        while True:
-            process = self.start(**more)
-            try:
-                code = process.wait(DRIVER_SECONDS)
-            finally:
-                end(process)
-            if code != 1 or GIVEN_UP not in self.log_tail():
-                return code
-
     def finish(self, spark: SparkSession) -> None:
         """Another driver goes on with the same checkpoint, and copies the rest."""
-        query = copying(spark, self._told).start()
+        query = copying(spark, self.told).start()
         try:
             assert query.awaitTermination(DRIVER_SECONDS), "the query has not ended in time"
         except StreamingQueryException as error:
@@ -85,12 +63,9 @@ class Drivers:
         finally:
             query.stop()
 
-    def log_tail(self) -> str:
-        return self._log.read_text()[-4000:]
-
     def read_by(self, batch_id: int) -> int:
         """How many records have been read after this micro-batch."""
-        return sum(batch_ends(self._told["checkpoint"], batch_id).values())
+        return sum(batch_ends(self.told["checkpoint"], batch_id).values())
 
     def written(self) -> list[str]:
         return committed_values(self.topic, self.bootstrap)
@@ -110,13 +85,6 @@ class Drivers:
             assert {place: each.offset for place, each in committed.items()} == {
                 place: each.offset for place, each in ends.items()
             }
-
-
-def end(process: "subprocess.Popen[bytes]") -> None:
-    """All of it, the JVM included."""
-    with suppress(ProcessLookupError):  # it may have ended by itself
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def test_killed_in_the_middle_before_and_after_the_commit(spark: SparkSession, bootstrap: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from typing import Any, Final
 
 from pyspark.sql import SparkSession
@@ -21,11 +22,20 @@ from headrace.spark import batch_writer, driver_sink, session
 from headrace.spark.exactly_once import AppSink
 from tests.support.spark_settings import QUICK_START
 
-_now: dict[str, int] = {"batch": -1}  # the micro-batch that is being written
+
+class _Now(threading.local):
+    """What this thread is writing: which micro-batch, of which application."""
+
+    batch: int | None = None
+    app: str | None = None
+
+
+_now = _Now()
 
 
 def main(told: dict[str, Any]) -> None:
-    _prepare_end(told.get("kill_at"), told.get("kill_batch", -1))
+    if "kill_at" in told:
+        prepare_end(told["kill_at"], batch_id=told["kill_batch"])
     query = copying(session("killed", "local[2,4]", conf=QUICK_START), told).start()
     query.awaitTermination()
     print("the end", flush=True)
@@ -55,26 +65,27 @@ def copying(spark: SparkSession, told: dict[str, Any]) -> DataStreamWriter:
     return writer.option("checkpointLocation", told["checkpoint"]).trigger(availableNow=True)
 
 
-def _prepare_end(place: str | None, batch_id: int) -> None:
-    """Die in the middle of a transaction, before its commit, or right after it; or when a naive sink has sent."""
+def prepare_end(place: str, *, batch_id: int | None = None, app: str | None = None) -> None:
+    """Die in the middle of a transaction, before its commit, or right after it; or when a naive sink has sent.
+
+    In the write of this micro-batch, of this application, or of any.
+    """
     patched: Final = {
         "middle": (TableWriter, "add"),
         "before": (AppSink, "_mark"),
         "after": (Producer, "commit_transaction"),
         "sent": (TableWriter, "finish"),
     }
-    if place is None:
-        return
     kind, name = patched[place]
     original, write = getattr(kind, name), driver_sink._write
 
     def remembered(df: Any, number: int, options: Any) -> None:
-        _now["batch"] = number
+        _now.batch, _now.app = number, options.app
         write(df, number, options)
 
     def last(*arguments: Any, **keywords: Any) -> Any:
         done = original(*arguments, **keywords)
-        if _now["batch"] == batch_id:
+        if batch_id in (None, _now.batch) and app in (None, _now.app):
             os.killpg(0, signal.SIGKILL)
         return done
 
