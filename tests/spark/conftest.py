@@ -76,8 +76,11 @@ def spark(spark_archive: Path) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[headrace.Broker]:
-    """Shared by the tests of a file: topics and apps need names that no other one of them has."""
-    with headrace.Broker() as made:
+    """Shared by the tests of a file: topics and apps need names that no other one of them has.
+
+    Records have the times of their stories, which retention would find too old, in the middle of a test if it is long.
+    """
+    with headrace.Broker(log_retention_ms=-1) as made:
         yield made
 
 

@@ -55,7 +55,7 @@ def listed(bootstrap: str) -> list[int]:
 def test_a_broker_that_is_killed_a_new_partition_and_a_topic_that_goes_under_a_running_app(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with BrokerProcess(tmp_path) as broker:
+    with BrokerProcess(tmp_path, configs={"log.retention.ms": "-1"}) as broker:
         at = broker.bootstrap
         with headrace.Admin(at) as admin:
             for topic in ("bad-in", "bad-copy", "bad-lists"):
@@ -86,7 +86,7 @@ def test_a_broker_that_is_killed_a_new_partition_and_a_topic_that_goes_under_a_r
 
 
 def test_records_that_are_gone_stop_an_app_or_are_skipped_as_it_was_told(spark: SparkSession, tmp_path: Path) -> None:
-    with headrace.Broker() as broker:
+    with headrace.Broker(log_retention_ms=-1) as broker:
         at = broker.address
         send(at, range(5))
         listing_app(at, tmp_path).catch_up(spark)
