@@ -152,7 +152,7 @@ class Results:
         lettered = [each for each in dead if self.late_letters or not each.is_late]
         others = len(dead) - len(lettered)
         facts: dict[str, Any] = {
-            TIME: times_array(batch.times[each.row] for each in lettered),
+            TIME: times_array(int(batch.times[each.row]) for each in lettered),
             DELETED: pa.array([False for _ in lettered], pa.bool_()),
             ERROR: pa.array([each.error for each in lettered], pa.string()),
             FUNCTION: pa.array([each.function for each in lettered], pa.string()),

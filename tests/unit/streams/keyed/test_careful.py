@@ -88,10 +88,11 @@ def test_what_does_not_fit_is_the_fault_of_its_row(made: Any, why: str) -> None:
     def call(one: dict[str, int], other: dict[str, int]) -> Any:
         return made if other["v"] == UNLUCKY else {"v": one["v"] + other["v"]}
 
-    for operator in (
+    both: tuple[KeyedOperator, ...] = (
         Fold(results(reducing(call), windowed=False, letters=True)),
         FoldSessions(results(reducing(call), windowed=True, letters=True), 10),
-    ):
+    )
+    for operator in both:
         story = Story(operator)
         (row,) = story.step(In("a", 1, 1), In("a", 2, UNLUCKY), In("a", 3, 2))
         assert row["v"] == 3
