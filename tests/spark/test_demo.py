@@ -14,6 +14,8 @@ import pytest
 
 import headrace
 from headrace.demo import topics
+from headrace.demo.orders import make_users
+from headrace.demo.truth import countries
 from tests.support.no_java import environment_without_java
 
 COMMAND = [sys.executable, "-c", "from headrace.cli import main; main()", "demo"]
@@ -68,8 +70,8 @@ def test_on_a_machine_without_java_a_driver_that_is_killed_loses_and_doubles_not
         (driver,) = [int(found[1]) for line in lines if (found := re.search(r"the pipeline as process (\d+)", line))]
         os.kill(driver, 0)
         with headrace.Admin(address) as admin:
-            assert admin.list_group_offsets(topics.CLEAN_APP)
-        assert f"headrace group describe {topics.CLEAN_APP} --bootstrap {address}" in said
+            assert admin.list_group_offsets(topics.ORDERS_GROUP)
+        assert f"headrace group describe {topics.ORDERS_GROUP} --bootstrap {address}" in said
         process.send_signal(signal.SIGINT)
         assert process.wait(120) == 0
         assert not process.stderr.read()
@@ -82,20 +84,32 @@ def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1() ->
     with demo("--orders", "600", "--kills", "0") as process:
         assert process.stdout is not None
         address = address_in(process.stdout)
-        forged = json.dumps({"id": "forged", "country": "France", "cents": 1}).encode()
+        user, country = next(iter(countries(make_users(seed=1, start_ms=0)).items()))
+        forged = json.dumps({"id": "forged", "user": user, "cents": 1}).encode()
         with headrace.Producer(address) as producer:
             placed_ms = next(_records(address)).timestamp
-            producer.send(topics.CLEAN, forged, timestamp=placed_ms).result()
+            producer.send(topics.ORDERS, forged, timestamp=placed_ms).result()
         output, errors = process.communicate(timeout=SECONDS - 10)
     assert process.returncode == 1, output + errors
     assert "Not equal" in output
     different = [line for line in output.splitlines() if "DIFFERENT" in line]
     assert [line.split("│")[1].split(",")[0].strip() for line in different] == [
-        "France",
+        country,
         "orders that count",
         "doubled",
     ]
     assert errors == "headrace: the results are not what they must be.\n"
+
+
+def test_a_demo_that_is_told_to_end_takes_its_driver_with_it() -> None:
+    with demo("--orders", "600") as process:
+        assert process.stdout is not None
+        driver = next(int(found[1]) for line in process.stdout if (found := re.search(r"starts, process (\d+)", line)))
+        os.kill(driver, 0)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(driver, 0)
 
 
 def _records(address: str) -> Iterator[headrace.ConsumerRecord]:

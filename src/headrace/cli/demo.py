@@ -18,6 +18,8 @@ def command(orders: int, seed: int, kills: int, keep: bool, master: str) -> None
     a number differs.
     """
     import os  # here and below: `headrace --help` looks at every noun
+    import signal
+    import sys
     from importlib.util import find_spec
 
     from headrace.cli.output import Complaint, Finding
@@ -38,6 +40,7 @@ def command(orders: int, seed: int, kills: int, keep: bool, master: str) -> None
         find_java(os.environ)
     except (ValueError, ConnectionError, NoJavaError) as error:
         raise Complaint(str(error)) from None
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the driver goes with it, as by Ctrl-C
     try:
         right = run(Settings(orders, seed, kills, keep, master), View(Console(highlight=False)))
     except (DriverFailedError, TimeoutError) as error:

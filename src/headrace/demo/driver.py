@@ -5,8 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.resources import files
 from typing import Final
 
+PIPELINE: Final = str(files("headrace.demo").joinpath("pipeline.py"))
+_COMMAND: Final = "from headrace.cli import main; main()"  # `headrace`, which need not be on the PATH
 _TAIL_LINES: Final = 15  # of what it said last: enough to see why it ended
 
 
@@ -15,14 +18,17 @@ class DriverFailedError(RuntimeError):
 
 
 class Driver:
-    """All that it leaves behind is in one directory: checkpoints, what it says, and what Spark would clean up."""
+    """`headrace pipeline run`, as anybody would start it.
 
-    def __init__(self, master: str, address: str, directory: str, *, max_offsets: int) -> None:
-        checkpoints = os.path.join(directory, "checkpoints")
-        self._arguments = [master, address, checkpoints, str(max_offsets)]
+    All that it leaves behind is in one directory: its state, what it says, and what Spark would clean up.
+    """
+
+    def __init__(self, master: str, address: str, directory: str, *, max_per_trigger: int) -> None:
+        self.state = os.path.join(directory, "state")
+        where = ["--master", master, "--bootstrap", address, "--state", self.state]
+        self._arguments = ["pipeline", "run", PIPELINE, *where, "--max-per-trigger", str(max_per_trigger)]
         self._scratch = os.path.join(directory, "scratch")
         self.log = os.path.join(directory, "driver.log")
-        self._verdict = os.path.join(directory, "driver.out")  # apart: Spark goes on complaining after the end
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -32,12 +38,12 @@ class Driver:
 
     def start(self) -> None:
         os.makedirs(self._scratch, exist_ok=True)
-        with open(self.log, "ab") as log, open(self._verdict, "wb") as verdict:
+        with open(self.log, "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "headrace.demo.pipeline", *self._arguments],
-                env={**os.environ, "TMPDIR": self._scratch, "SPARK_LOCAL_DIRS": self._scratch},
+                [sys.executable, "-c", _COMMAND, *self._arguments],
+                env={**os.environ, **self._environment()},
                 stdin=subprocess.DEVNULL,
-                stdout=verdict,
+                stdout=log,
                 stderr=log,
                 start_new_session=True,  # so that its JVM can be killed with it; and Ctrl-C is for us, not for it
             )
@@ -57,10 +63,15 @@ class Driver:
             self._process.wait()
             self._process = None
 
+    def _environment(self) -> dict[str, str]:
+        """What a killed JVM leaves behind is then where everything else of the demo is, and goes with it.
+
+        It lives for less than a minute: a compiler that optimises would be busy for longer than it pays.
+        """
+        java = f'"-Djava.io.tmpdir={self._scratch}" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
+        return {"TMPDIR": self._scratch, "SPARK_LOCAL_DIRS": self._scratch, "JDK_JAVA_OPTIONS": java}
+
     def _why(self) -> str:
-        """What it said about its end; if nothing, what it complained about last."""
-        for path in (self._verdict, self.log):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                if lines := file.readlines():
-                    return "".join(lines[-_TAIL_LINES:]).rstrip()
-        return "it said nothing"
+        """What it said last."""
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return "".join(file.readlines()[-_TAIL_LINES:]).rstrip() or "it said nothing"

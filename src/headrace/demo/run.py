@@ -8,15 +8,15 @@ from headrace.client.admin import Admin
 from headrace.client.producer import Producer
 from headrace.demo import topics
 from headrace.demo.comparison import compare, is_right
-from headrace.demo.driver import Driver, DriverFailedError
+from headrace.demo.driver import PIPELINE, Driver, DriverFailedError
 from headrace.demo.orders import SPAN_MS, Event, make_orders, make_users
-from headrace.demo.results import RevenueSoFar, is_in_transaction, progress_of, read_outcome
+from headrace.demo.results import RevenueSoFar, Watch, is_in_transaction, read_outcome
 from headrace.demo.sending import Sending, send_all, sending
 from headrace.demo.truth import MINUTE_MS, countries, truth_of
 from headrace.demo.view import Progress, View
 from headrace.server.embedded import EmbeddedBroker
 
-MICRO_BATCHES: Final = 15  # at least so many, so that there is a middle in which to be killed
+MICRO_BATCHES: Final = 8  # of each query, at least, so that there is a middle in which to be killed; each costs a CPU second
 SEND_SECONDS: Final = 20.0
 RESTARTS: Final = 5  # of a driver that ends by itself, as whoever watches over it in production would start it again
 GIVE_UP_SECONDS: Final = 1200.0  # a machine that is ten times as slow still gets to the end
@@ -43,7 +43,9 @@ def run(settings: Settings, view: View) -> bool:
         view.restart_clock()
         view.say(f"a broker is up at {broker.address}")
         _prepare(broker, users)
-        driver = Driver(settings.master, broker.address, directory, max_offsets=max(1, len(orders) // MICRO_BATCHES))
+        driver = Driver(
+            settings.master, broker.address, directory, max_per_trigger=max(1, len(orders) // MICRO_BATCHES)
+        )
         try:
             with (
                 Admin(broker.address) as admin,
@@ -80,7 +82,8 @@ def _keep(address: str, driver: Driver, view: View) -> None:
             "Try, in another terminal:",
             f"  headrace consume {topics.REVENUE} --last 5 --read-committed --bootstrap {address}",
             f"  headrace consume {topics.DEAD} --last 5 --json --read-committed --bootstrap {address}",
-            f"  headrace group describe {topics.CLEAN_APP} --bootstrap {address}",
+            f"  headrace pipeline describe {PIPELINE} --state {driver.state} --bootstrap {address}",
+            f"  headrace group describe {topics.ORDERS_GROUP} --bootstrap {address}",
             "Ctrl-C ends it.",
         )
     )
@@ -109,6 +112,7 @@ class _Story:
         self._kills = kills
         self._view = view
         self._admin = admin
+        self._watch = Watch(admin)
         self._driver = driver
         self._sent = sent
         self._revenue = revenue
@@ -128,21 +132,21 @@ class _Story:
 
     def _kill(self) -> None:
         deadline = time.monotonic() + _OPEN_SECONDS
-        while not (is_open := is_in_transaction(self._admin, topics.CLEAN_APP)) and time.monotonic() < deadline:
+        while not (is_open := is_in_transaction(self._admin, topics.ORDERS_GROUP)) and time.monotonic() < deadline:
             pass  # a transaction is open for milliseconds: looking again at once is how to meet one
         pid = self._driver.pid
         self._driver.kill()
         where = "within a transaction" if is_open else "between two transactions"
-        self._view.say(f"kill -9 {pid}, {where}, after {self.progress.cleaned:,} orders", "bold red")
+        self._view.say(f"kill -9 {pid}, {where}, after {self.progress.checked:,} orders", "bold red")
         self._driver.start()
         self._view.say(f"the pipeline starts again, process {self._driver.pid}, and goes on where it was")
 
-    def _wait_for(self, cleaned: int) -> None:
-        while self._look().cleaned < cleaned:
+    def _wait_for(self, checked: int) -> None:
+        while self._look().checked < checked:
             self._pause()
 
     def _wait_for_all(self) -> None:
-        while self._look().cleaned < self.progress.total or self.progress.lag:
+        while self._look().checked < self.progress.total or self.progress.lag:
             self._pause()
 
     def _pause(self) -> None:
@@ -165,10 +169,7 @@ class _Story:
     def _look(self) -> Progress:
         progress = self.progress
         progress.sent = self._sent.count
-        # In the order in which records go: one that moves on between two looks is seen twice, and none is missed.
-        progress.cleaned, orders_end = progress_of(self._admin, topics.CLEAN_APP)
-        counted, clean_end = progress_of(self._admin, topics.REVENUE_APP)
-        progress.clean_lag, progress.revenue_lag = orders_end - progress.cleaned, clean_end - counted
+        progress.checked, progress.lag = self._watch.look()
         progress.cents = self._revenue.cents()
         self._view.show(progress)
         return progress

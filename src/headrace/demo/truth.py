@@ -13,7 +13,7 @@ from headrace.demo.orders import Event
 
 MINUTE_MS: Final = 60_000
 
-NOT_JSON: Final = "not JSON"
+NOT_JSON: Final = "the value is not JSON"
 NO_AMOUNT: Final = "no amount"
 BELOW_ZERO: Final = "amount not above zero"
 NO_USER: Final = "no such user"

@@ -20,18 +20,13 @@ _LINE_EVERY_SECONDS: Final = 5.0
 
 @dataclass
 class Progress:
-    """How far the demo is: orders of `total` that were sent, and that each of the two queries has done."""
+    """How far the demo is: orders of `total` that were sent, and that are through; `lag` is that of all queries."""
 
     total: int
     sent: int = 0
-    cleaned: int = 0
-    clean_lag: int = 0
-    revenue_lag: int = 0
+    checked: int = 0
+    lag: int = 0
     cents: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def lag(self) -> int:
-        return self.clean_lag + self.revenue_lag
 
 
 class View:
@@ -88,14 +83,14 @@ class View:
 
 def progress_line(progress: Progress) -> str:
     return (
-        f"{progress.sent:,} of {progress.total:,} orders sent, {progress.cleaned:,} through the pipeline, "
+        f"{progress.sent:,} of {progress.total:,} orders sent, {progress.checked:,} through the pipeline, "
         f"lag {progress.lag:,}"
     )
 
 
 def picture(progress: Progress) -> RenderableType:
     bars = Table.grid(padding=(0, 2))
-    for name, done in (("orders sent", progress.sent), ("through the pipeline", progress.cleaned)):
+    for name, done in (("orders sent", progress.sent), ("through the pipeline", progress.checked)):
         bar = ProgressBar(total=progress.total, completed=done, width=_BAR_WIDTH)
         bars.add_row(name, bar, Text(f"{done:,}", justify="right"))
     bars.add_row("lag", "", Text(f"{progress.lag:,}", justify="right"))

@@ -7,7 +7,7 @@ from rich.console import Console
 from headrace.demo.comparison import Line
 from headrace.demo.view import Progress, View, money, picture, progress_line
 
-PROGRESS = Progress(1_000, sent=800, cleaned=600, clean_lag=200, revenue_lag=7, cents={"France": 123_456, "Brazil": 5})
+PROGRESS = Progress(1_000, sent=800, checked=600, lag=207, cents={"France": 123_456, "Brazil": 5})
 
 
 def rendered(what: object) -> str:
