@@ -41,7 +41,7 @@ rules: $(READY)
 
 test: check      ## everything: check, then the slow tests, Apache Kafka as the judge, and Spark
 	$(BIN)/pytest tests --ignore tests/spark -m "slow or kafka" --quiet --numprocesses 4 # they wait as much as they compute
-	$(BIN)/pytest tests/spark --quiet --numprocesses 2 --dist loadfile
+	$(BIN)/pytest tests/spark --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder # the longest files come first
 
 bench: $(READY)  ## measure, and print the figures beside their goals
 	@$(BIN)/python -m benchmarks
