@@ -88,6 +88,13 @@ def clicks_app() -> App:
     visits.to("visits")
     visits.filter(lambda row: row["what"] != "a 2" or 1 / 0, name="behind").to("behind")
     visits.filter(col.pages.is_not_null()).group_by("user").agg(visits=count(), name="number").to("number")
+    return app
+
+
+def pings_app() -> App:
+    """What goes by the clock, beside something that does not."""
+    app = App("pings", "nowhere:1", grace="0s", dead_letters="dead")
+    app.stream("others", key="user", value=Json(CLICKS)).to("copies")
     pings = app.stream("pings", key="user", value=Json(CLICKS))
     pings.process(
         remind,
@@ -148,23 +155,35 @@ def test_a_row_and_a_timer_for_which_a_function_raises_are_dead_letters(ran: App
     assert "headrace.topic" not in headers
 
 
-def test_timers_by_the_clock_and_times_to_live(ran: AppTest) -> None:
-    ran.feed("pings", {"page": "a"}, key="ann")
-    ran.run()
-    ran.feed("pings", {"page": "a"}, key="ann")
-    ran.run()
-    assert whats(ran, "reminders") == [("ann", "new"), ("ann", "known")]
-    ran.move_clock("59m")
-    assert whats(ran, "reminders") == []
-    ran.move_clock("2m")
-    assert whats(ran, "reminders") == [("ann", "timer"), ("ann", "timer")]
-    ran.feed("pings", {"page": "a"}, key="ann")
-    ran.run()
-    assert whats(ran, "reminders") == [("ann", "known")]
-    ran.move_clock("3h")
-    ran.feed("pings", {"page": "a"}, key="ann")
-    ran.run()
-    assert whats(ran, "reminders") == [("ann", "timer"), ("ann", "new")]
+@pytest.fixture
+def by_clock(spark: SparkSession) -> Iterator[AppTest]:
+    """For one test: a query that goes by the clock has a micro-batch to run at any time."""
+    with pings_app().test(spark) as test:
+        yield test
+
+
+def test_timers_by_the_clock_and_times_to_live(by_clock: AppTest) -> None:
+    by_clock.feed("others", {"page": "b"}, key="bob")
+    by_clock.run()
+    assert [row.json["page"] for row in by_clock.read("copies")] == ["b"], (
+        "without a record, nobody waits for what goes by the clock"
+    )
+    by_clock.feed("pings", {"page": "a"}, key="ann")
+    by_clock.run()
+    by_clock.feed("pings", {"page": "a"}, key="ann")
+    by_clock.run()
+    assert whats(by_clock, "reminders") == [("ann", "new"), ("ann", "known")]
+    by_clock.move_clock("59m")
+    assert whats(by_clock, "reminders") == []
+    by_clock.move_clock("2m")
+    assert whats(by_clock, "reminders") == [("ann", "timer"), ("ann", "timer")]
+    by_clock.feed("pings", {"page": "a"}, key="ann")
+    by_clock.run()
+    assert whats(by_clock, "reminders") == [("ann", "known")]
+    by_clock.move_clock("3h")
+    by_clock.feed("pings", {"page": "a"}, key="ann")
+    by_clock.run()
+    assert whats(by_clock, "reminders") == [("ann", "timer"), ("ann", "new")]
 
 
 def counted(row: dict[str, Any], context: Context) -> dict[str, Any]:
