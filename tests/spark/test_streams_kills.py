@@ -77,7 +77,7 @@ class Shop:
         return BASE_MS + self._seconds * 1000
 
     def _send(self, producer: headrace.Producer, amount: int) -> None:
-        row = {"id": self._seconds, "user": self._random.choice(USERS), "amount": amount}
+        row: Row = {"id": self._seconds, "user": self._random.choice(USERS), "amount": amount}
         value = json.dumps(row).encode()
         producer.send(f"{self.name}.orders", key=row["user"], value=value, timestamp=self._now_ms)
         self._orders.append((row, self._tiers.get(row["user"])))

@@ -124,13 +124,13 @@ def test_a_group_that_nobody_has_heard_of_is_not_told_if_its_first_row_fails() -
 )
 def test_late_rows_are_counted_and_if_asked_dead_letters(name: str, deadline: str, letters: bool) -> None:
     made = results(COUNT, windowed=True, letters=letters, late_letters=letters)
-    operator: KeyedOperator = {
+    made_of: dict[str, KeyedOperator] = {
         "tumbling": Fold(made, Windows(30, 30)),
         "hopping": Fold(made, Windows(30, 10)),
         "session": FoldSessions(made, 10),
         "sliding": FoldSliding(made, 20),
-    }[name]
-    story = Story(operator)
+    }
+    story = Story(made_of[name])
     story.step(In("a", 50, 1))
     story.step(In("a", 50, 2), In("a", 300, 3), watermark=90)
     assert story.late == 1
