@@ -49,7 +49,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 def headrace_bootstrap() -> Iterator[str]:
     """A Headrace broker, in this process."""
     often: dict[str, Any] = {name.replace(".", "_"): value for name, value in _OFTEN.items()}
-    with headrace.Broker(num_partitions=1, **often) as broker:
+    with headrace.Broker(num_partitions=1, log_retention_ms=-1, **often) as broker:  # as the Kafka of tests
         yield broker.address
 
 
