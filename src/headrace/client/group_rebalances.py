@@ -66,10 +66,10 @@ class Rebalances:
     def _go_on_with(self, states: Iterable[PartitionState]) -> None:
         """They stay after all. What was fetched of them has been dropped meanwhile."""
         for state in states:
-            state.is_stopped = False
             place = self._progress.position(state)
             if place is not None:
-                state.jump(place)
+                self._inbox.jump(state, place)
+            state.is_stopped = False
 
     def lose(self, partitions: Iterable[TopicPartition]) -> None:
         """They went to others already."""
