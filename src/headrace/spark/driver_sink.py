@@ -82,6 +82,9 @@ def _write(df: DataFrame, batch_id: int, options: SinkOptions) -> None:
     with _kept(df, options, batch) as sink:
         is_new = _write_in_tasks(rows, sink, batch) if options.in_tasks else sink.write(batch, pieces(batches(rows)))
     if not is_new:
+        # The rows are in the log, but Spark may have died before it had their state: that is written when rows are
+        # computed, and Spark refuses a micro-batch with state whose rows nobody has asked for.
+        rows.write.format("noop").mode("overwrite").save()
         _LOG.info("[%s batch %d] was written before, and is skipped", options.app, batch_id)
 
 
