@@ -16,7 +16,7 @@ from headrace.demo.truth import MINUTE_MS, countries, truth_of
 from headrace.demo.view import Progress, View
 from headrace.server.embedded import EmbeddedBroker
 
-MICRO_BATCHES: Final = 8  # of each query, at least: a middle in which to be killed; more would only cost time
+MICRO_BATCHES: Final = 5  # of each query, at least: a middle in which to be killed; more would only cost time
 SEND_SECONDS: Final = 20.0
 RESTARTS: Final = 5  # of a driver that ends by itself, as whoever watches over it in production would start it again
 GIVE_UP_SECONDS: Final = 1200.0  # a machine that is ten times as slow still gets to the end
