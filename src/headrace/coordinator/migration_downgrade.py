@@ -1,7 +1,10 @@
 """A consumer group becomes a classic group while it runs, when only members are left that speak the classic protocol.
 
-The epoch becomes the generation, and each member is assigned what it was to have. If that is not what members have by
-now, a rebalance begins at once: they hear of it with their next heartbeat, and join as in any classic group.
+The epoch becomes the generation. When a member has gone, each of the others is written down with what it has by now,
+and a rebalance begins at once: they hear of it with their next heartbeat, and join as in any classic group. (Kafka
+writes down what they were to have. Whoever reads it before all have joined, a coordinator that takes over or the way
+back to a consumer group, would give to one what another still works on.) When a static member takes the place of the
+last one of the new protocol, nobody need join again, and each is assigned what it was to have.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,8 +43,13 @@ def plan_downgrade(
         return None
     gone = {member.member_id for member in leaving}
     members = [member for member_id, member in group.members.items() if member_id not in gone]
-    targets = {member.member_id: group.target.get(member.member_id, NOTHING_ASSIGNED) for member in members}
-    return _as_classic(state, group, members, targets, now_ms)
+    return _as_classic(state, group, members, {member.member_id: _held(member) for member in members}, now_ms)
+
+
+def _held(member: ConsumerMember) -> Assignment:
+    """What it works on until it has joined again: nobody else may be told that it has some of it."""
+    topic_ids = [*member.assigned, *(each for each in member.revoking if each not in member.assigned)]
+    return {each: tuple(sorted((*member.assigned.get(each, ()), *member.revoking.get(each, ())))) for each in topic_ids}
 
 
 def may_replace(state: ShardState, group: ConsumerGroup, existing: ConsumerMember) -> bool:

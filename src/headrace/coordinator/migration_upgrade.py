@@ -6,7 +6,7 @@ a rebalance is told to join again, as a classic member of the consumer group (mi
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.cluster.image import Image
 from headrace.coordinator.assignors.spec import Assignment
@@ -32,7 +32,8 @@ from headrace.protocol.errors import DecodeError
 from headrace.protocol.internal_records import CoordinatorRecord
 from headrace.protocol.messages.group_records import ClassicMemberMetadata, ClassicProtocol
 
-_UPGRADING: frozenset[str] = frozenset(("upgrade", "bidirectional"))
+_UPGRADING: Final = frozenset(("upgrade", "bidirectional"))
+_OTHER_HASH: Final = -1  # than that of the topics, which is 0 if there are none
 
 
 class Entrance(NamedTuple):
@@ -67,6 +68,9 @@ def enter(state: ShardState, group_id: str, draft: Draft, *, may_create: bool) -
     _check_upgrade(state, group)
     converted = _converted(group, state)
     draft.write(*_records(converted))
+    if not _is_up_to_date(group, converted, state.image):
+        # Kafka waits for the next change of a subscription or of a topic, and nobody has these partitions until then.
+        converted.metadata_hash, converted.is_metadata_stale = _OTHER_HASH, True
     draft.notice(f"[group {group_id} epoch {converted.epoch}] was a classic group, and is a consumer group now")
     return Entrance(converted, group)
 
@@ -109,8 +113,27 @@ def _assignment_of(classic: ClassicGroup, member: ClassicMember, image: Image) -
     assignment = read_assignment(member.assignment)
     if assignment.user_data:
         raise _impossible(classic, "an assignor of the clients keeps data in the assignments, which would be lost")
-    named = ((image.topic_ids.get(topic.topic), topic.partitions) for topic in assignment.assigned_partitions)
-    return {topic_id: tuple(sorted(set(indexes))) for topic_id, indexes in named if topic_id is not None and indexes}
+    assigned: dict[bytes, tuple[int, ...]] = {}
+    for name, indexes in assignment.assigned_partitions:
+        topic = image.topic(name)
+        # A topic may have been deleted, and made anew with fewer partitions.
+        if topic is not None and (existing := topic.partitions.keys() & indexes):
+            assigned[topic.topic_id] = tuple(sorted(existing))
+    return assigned
+
+
+def _is_up_to_date(classic: ClassicGroup, group: ConsumerGroup, image: Image) -> bool:
+    """Whether members have what is there of all that they want, and nothing else."""
+    said = sum(
+        len(topic.partitions)
+        for member in classic.members.values()
+        if member.assignment
+        for topic in read_assignment(member.assignment).assigned_partitions
+    )
+    topics = [topic for topic in map(image.topic, group.subscriptions.topics) if topic is not None]
+    wanted = sum(len(topic.partitions) for topic in topics)
+    owned = sum(group.is_owned(topic.topic_id, index) for topic in topics for index in topic.partitions)
+    return said == wanted == owned
 
 
 def _converted_member(member: ClassicMember, protocol: str, target: Assignment, epoch: int) -> ConsumerMember:

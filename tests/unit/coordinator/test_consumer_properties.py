@@ -8,6 +8,7 @@ The clients behave: they believe what they are told, give up before they take, l
 """
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,7 +23,9 @@ from tests.support.group_driver import GroupDriver
 TOPICS = ["t", "u", "v"]
 WISHES = st.one_of(st.just(["t"]), st.lists(st.sampled_from(TOPICS), unique=True))
 MOST_CLIENTS = 5
-ROUNDS = 20  # of heartbeats, a second apart; patterns are looked up every ten seconds at most
+# Of heartbeats, a second apart. Patterns are looked up every ten seconds at most; a classic group may first have to
+# wait for a leader and for members that are dead, one session after the other, and for a rebalance.
+ROUNDS = 60
 
 
 class ConsumerMachine(RuleBasedStateMachine):
@@ -189,3 +192,51 @@ TestConsumerGroups = pytest.mark.slow(ConsumerMachine.TestCase)
 TestConsumerGroups.settings = SETTINGS
 TestMigration = pytest.mark.slow(MigrationMachine.TestCase)
 TestMigration.settings = SETTINGS
+
+
+# Histories that went wrong once
+
+
+@pytest.fixture
+def migration() -> Iterator[MigrationMachine]:
+    machine = MigrationMachine()
+    machine.start(interval_ms=0, assignor="uniform,range")
+    yield machine
+    machine.the_invariants_hold()
+    machine.let_it_converge()
+
+
+@pytest.mark.parametrize("topics", [["t"], ["t", "u"]])
+def test_a_topic_that_was_made_anew_with_fewer_partitions_before_an_upgrade(
+    migration: MigrationMachine, topics: list[str]
+) -> None:
+    migration.come_with_the_classic_protocol(topics=["t"])
+    migration.delete(name="t")
+    migration.grow(name="t", partitions=1)
+    migration.come(instance=None, obeys=False, topics=topics)
+
+
+def test_a_topic_that_went_before_an_upgrade_by_one_who_wants_nothing(migration: MigrationMachine) -> None:
+    migration.come_with_the_classic_protocol(topics=["t"])
+    migration.delete(name="t")
+    migration.come(instance=None, obeys=False, topics=[])
+
+
+def test_a_partition_that_was_added_before_an_upgrade_by_one_who_wants_nothing(migration: MigrationMachine) -> None:
+    migration.come_with_the_classic_protocol(topics=["t"])
+    migration.grow(name="t", partitions=1)
+    migration.come(instance=None, obeys=False, topics=[])
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_there_and_back_before_a_classic_member_has_heard_of_it(
+    migration: MigrationMachine, is_restarted: bool
+) -> None:
+    migration.come_with_the_classic_protocol(topics=["t"])
+    migration.come(instance=None, obeys=False, topics=["t"])
+    migration.clients[1].leave()
+    if is_restarted:
+        migration.restart()
+    migration.come(instance=None, obeys=False, topics=[])
+    migration.come_with_the_classic_protocol(topics=["t"])
+    migration.no_two_members_work_on_the_same_partition()
