@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import headrace.arrow
 from headrace.client.admin import Admin
@@ -13,9 +13,8 @@ from headrace.client.topic_partition import TopicPartition
 from headrace.demo import topics
 from headrace.demo.pipeline import app, users
 from headrace.demo.truth import Cell, Outcome, Revenue
+from headrace.streams import dead_letters
 from headrace.streams.known_apps import queries_of
-
-_WHY: Final = "headrace.error"
 
 
 def read_outcome(address: str) -> Outcome:
@@ -24,7 +23,7 @@ def read_outcome(address: str) -> Outcome:
         outcome.orders[json.loads(row["value"])["id"]] += 1
     for row in _rows(topics.DEAD, address, "value", "headers"):
         headers = {header["key"]: header["value"].decode() for header in row["headers"] or ()}
-        outcome.letters[_reason(headers.get(_WHY, "")), row["value"]] += 1
+        outcome.letters[_reason(headers.get(dead_letters.ERROR, "")), row["value"]] += 1
     outcome.revenue = dict(map(_cell, (row["value"] for row in _rows(topics.REVENUE, address, "value"))))
     return outcome
 

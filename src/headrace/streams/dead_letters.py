@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 PREFIX: Final = "headrace."  # of the headers that a dead letter has got
+ERROR: Final = "headrace.error"
 APP: Final = "headrace.app"
 OPERATOR: Final = "headrace.operator"
 TOPIC: Final = "headrace.topic"

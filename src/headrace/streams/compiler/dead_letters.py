@@ -18,14 +18,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from headrace.streams import dead_letters
 from headrace.streams.compiler.encoding import HEADERS, default_key, iso, json_object
 from headrace.streams.compiler.rows import DELETED, ERROR, FUNCTION, JSON_KEY, JSON_VALUE, OPERATOR, STAMP, TIME, VALUE
 from headrace.streams.plan import DeadLetters
 from headrace.streams.schema import names
 from headrace.streams.shapes import Shape
 
-ERROR_HEADER: Final = "headrace.error"
-PREFIX: Final = "headrace."
 RECORD: Final = {
     "_key": "binary",
     VALUE: "binary",
@@ -63,18 +62,18 @@ def good_rows(rows: DataFrame) -> DataFrame:
 def dead_records(rows: DataFrame, sink: DeadLetters, app: str) -> DataFrame:
     """Those that have."""
     said = {
-        ERROR_HEADER: F.col(ERROR),
-        "headrace.app": F.lit(app),
-        "headrace.operator": F.col(OPERATOR) if OPERATOR in rows.columns else F.lit(sink.input.name),
+        dead_letters.ERROR: F.col(ERROR),
+        dead_letters.APP: F.lit(app),
+        dead_letters.OPERATOR: F.col(OPERATOR) if OPERATOR in rows.columns else F.lit(sink.input.name),
         "headrace.function": F.col(FUNCTION) if FUNCTION in rows.columns else None,
         "headrace.failed-at": iso(F.current_timestamp()),
     }
     is_record = VALUE in rows.columns
     if is_record:  # but for timers, which have no place
         said |= {
-            "headrace.topic": F.col("_topic"),
-            "headrace.partition": F.col("_partition").cast("string"),
-            "headrace.offset": F.col("_offset").cast("string"),
+            dead_letters.TOPIC: F.col("_topic"),
+            dead_letters.PARTITION: F.col("_partition").cast("string"),
+            dead_letters.OFFSET: F.col("_offset").cast("string"),
             "headrace.timestamp": F.when(F.col("_topic").isNotNull(), iso(F.col(STAMP))),
             "headrace.row": F.when(F.col("_topic").isNull(), F.lit("json")),
         }
