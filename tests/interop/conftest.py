@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.both_brokers import ready
 from tests.support.broker_process import BrokerProcess
 from tests.support.clients_java import BOOTSTRAP, Both, JavaTools
 from tests.support.clients_kcat import Kcat, find_kcat, missing_kcat
@@ -89,7 +90,7 @@ def made(both: Both, topic: str) -> str:
     """A topic with three partitions in both brokers, made by a tool."""
     said = both.run("TopicCommand", *BOOTSTRAP, "--create", "--topic", topic, "--partitions", "3")
     assert said == f"Created topic {topic}.\n"
-    both.settle("TopicCommand", *BOOTSTRAP, "--list", "--topic", topic, until=topic)
+    ready(both.kafka.address, topic, 3)
     return topic
 
 

@@ -29,6 +29,7 @@ from kafka.errors import (
 from kafka.protocol.admin import ElectionType
 
 from tests.support import clients_kafka_python as clients
+from tests.support.both_brokers import ready
 from tests.support.waiting import wait_until
 
 NOON_MS = 1_700_000_000_000
@@ -42,13 +43,14 @@ def admin(address: str) -> Iterator[Any]:
 
 
 @pytest.fixture
-def made(admin: Any, topic: str) -> str:
+def made(admin: Any, address: str, topic: str) -> str:
     """A topic with three partitions and a config of its own."""
     wanted = {"num_partitions": 3, "replication_factor": 1, "configs": {"retention.ms": "77000"}}
     (row,) = admin.create_topics({topic: wanted}, wait_for_metadata=True)["topics"]
     assert (row["num_partitions"], row["replication_factor"]) == (3, 1)
     assert row["configs"]["retention.ms"]["value"] == "77000"
     assert row["configs"]["cleanup.policy"]["config_source"] == "DEFAULT_CONFIG"
+    ready(address, topic, 3)
     return topic
 
 

@@ -45,6 +45,18 @@ def eventually(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)  # the condition is polled, with a deadline
 
 
+def ready(bootstrap: str, topic: str, partitions: int) -> None:
+    """Wait until the leader of each partition serves it.
+
+    Apache Kafka answers that a topic is created when its controller has written so, and its broker makes one partition
+    after the other from then on. What is sent to those that are missing is refused and sent again, which changes the
+    order of a producer that is not idempotent; and no log directory shows them.
+    """
+    wanted = {headrace.TopicPartition(topic, number): "latest" for number in range(partitions)}
+    with headrace.Admin(bootstrap) as admin:
+        eventually(lambda: len(admin.list_offsets(wanted)) == partitions)
+
+
 @pytest.fixture(scope="session")
 def headrace_bootstrap() -> Iterator[str]:
     """A Headrace broker, in this process."""

@@ -9,6 +9,8 @@ from typing import Any, Final, ParamSpec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from tests.support.both_brokers import ready
+
 SECONDS: Final = 120.0  # so long the machine may be busy; what needs it is broken
 P = ParamSpec("P")
 
@@ -39,9 +41,7 @@ async def create_topic(address: str, name: str, partitions: int = 1, **configs: 
     async with administering(address) as client:
         response = await client.create_topics([NewTopic(name, partitions, 1, topic_configs=own)])
         assert response.topic_errors[0][1] == 0, response.topic_errors
-        async with asyncio.timeout(SECONDS):
-            while name not in await client.list_topics():  # Apache Kafka's broker hears of it a moment later
-                await asyncio.sleep(0.01)
+    await asyncio.to_thread(ready, address, name, partitions)
     return name
 
 

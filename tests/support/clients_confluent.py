@@ -8,6 +8,8 @@ from typing import Any, Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.both_brokers import ready
+
 SECONDS: Final = 120.0  # so long the machine may be busy; what needs it is broken
 _COMMON: Final = {"log_level": 0}  # librdkafka writes its log past pytest's capture
 
@@ -32,6 +34,7 @@ def create_topic(address: str, name: str, partitions: int = 1, **configs: str) -
     wanted = NewTopic(name, partitions, 1, config={key.replace("_", "."): value for key, value in configs.items()})
     client = admin(address)  # futures of a client that is gone never end
     assert outcomes(client.create_topics([wanted])) == {name: None}
+    ready(address, name, partitions)
     return name
 
 

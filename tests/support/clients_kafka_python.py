@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
+from tests.support.both_brokers import ready
+
 SECONDS: Final = 120.0  # so long the machine may be busy; what needs it is broken
 
 
@@ -15,6 +17,7 @@ def create_topic(address: str, name: str, partitions: int = 1, **configs: str) -
     with admin(address) as client:
         wanted = {name: {"num_partitions": partitions, "replication_factor": 1, "configs": own}}
         client.create_topics(wanted, wait_for_metadata=True)
+    ready(address, name, partitions)
     return name
 
 

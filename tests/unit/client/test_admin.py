@@ -23,7 +23,7 @@ from headrace.client.errors import (
 )
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
-from tests.support.both_brokers import eventually, unique
+from tests.support.both_brokers import eventually, ready, unique
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def admin(bootstrap: str) -> Iterator[Admin]:
 
 
 def create(admin: Admin, name: str, partitions: int = 1, **options: Any) -> CreatedTopic:
-    """Create a topic, and wait until the broker knows it."""
+    """Create a topic, and wait until the broker knows it. Its partitions may come a moment later: see `ready`."""
     created = admin.create_topic(name, partitions, **options)
     eventually(lambda: len(admin.describe_topic(name).partitions) == partitions)
     return created
@@ -307,6 +307,7 @@ def test_a_feature_cannot_go_beyond_what_brokers_can_do(admin: Admin) -> None:
 def test_log_directories_show_how_large_partitions_are(admin: Admin, bootstrap: str) -> None:
     name = unique("large")
     create(admin, name, 2)
+    ready(bootstrap, name, 2)
     write(bootstrap, name, 0, 1_700_000_000_000)
     wanted = [TopicPartition(name, 0), TopicPartition(name, 1)]
     (directories,) = admin.describe_log_dirs(partitions=wanted).values()
