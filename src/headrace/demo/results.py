@@ -7,14 +7,15 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import headrace.arrow
-from headrace.client.admin import Admin
+from headrace.client import background
+from headrace.client.admin import AsyncAdmin
 from headrace.client.consumer import Consumer
 from headrace.client.topic_partition import TopicPartition
 from headrace.demo import topics
-from headrace.demo.pipeline import app, users
+from headrace.demo.pipeline import app
 from headrace.demo.truth import Cell, Outcome, Revenue
 from headrace.streams import dead_letters
-from headrace.streams.known_apps import queries_of
+from headrace.streams.known_apps import lags, queries_of
 
 
 def read_outcome(address: str) -> Outcome:
@@ -33,7 +34,9 @@ class RevenueSoFar:
 
     def __init__(self, address: str) -> None:
         self._consumer = Consumer(address, isolation_level="read_committed", auto_offset_reset="earliest")
-        self._consumer.assign(_partitions(topics.REVENUE, topics.PARTITIONS))
+        self._consumer.assign(
+            [TopicPartition(topics.REVENUE, each) for each in range(topics.PARTITIONS[topics.REVENUE])]
+        )
         self._cells: dict[Cell, Revenue] = {}
 
     def cents(self) -> dict[str, int]:
@@ -59,38 +62,31 @@ class Position(NamedTuple):
 class Watch:
     """How far the pipeline is, by what its groups have committed, as any lag tool would say it."""
 
-    def __init__(self, admin: Admin) -> None:
-        self._admin = admin
-        # Writers come before readers: what moves on from one to the next between two looks is seen twice, never missed.
-        self._reads = {
-            f"{app.name}.{query.name}": [source.topics[0] for source in query.sources if source.name != users.name]
-            for query in queries_of(app.plan)
-        }
+    def __init__(self, address: str) -> None:
+        self._admin = AsyncAdmin(address)
+        self._queries = queries_of(app.plan)
 
     def look(self) -> Position:
-        there = {topic.name: topic.partitions for topic in self._admin.list_topics()}
-        checked = lag = 0
-        for group, names in self._reads.items():
-            places = [place for name in names if name in there for place in _partitions(name, there)]
-            ends = self._admin.list_offsets(dict.fromkeys(places, "latest"))
-            done = {place: each.offset for place, each in self._admin.list_group_offsets(group, places).items()}
-            lag += sum(each.offset - done.get(place, 0) for place, each in ends.items())
-            if group == topics.ORDERS_GROUP:
-                checked = sum(offset for place, offset in done.items() if place.topic == topics.ORDERS)
-        return Position(checked, lag)
+        return background.call(self._look())
 
+    async def _look(self) -> Position:
+        committed = await self._admin.list_group_offsets(topics.ORDERS_GROUP)
+        checked = sum(each.offset for place, each in committed.items() if place.topic == topics.ORDERS)
+        # The lag comes after that, so that orders which were checked in the meantime are not taken to be through.
+        return Position(checked, sum((await lags(self._admin, app.name, self._queries)).values()))
 
-def is_in_transaction(admin: Admin, group: str) -> bool:
-    return any(each.id == group for each in admin.list_transactions(states=["Ongoing"]))
+    def is_in_transaction(self) -> bool:
+        """Whether the query that reads orders is writing."""
+        ongoing = background.call(self._admin.list_transactions(states=["Ongoing"]))
+        return any(each.id == topics.ORDERS_GROUP for each in ongoing)
+
+    def close(self) -> None:
+        background.call(self._admin.close())
 
 
 def _rows(topic: str, address: str, *columns: str) -> Iterator[dict[str, Any]]:
     for batch in headrace.arrow.scan(topic, address, columns=columns, isolation="read_committed"):
         yield from batch.to_pylist()
-
-
-def _partitions(topic: str, partitions: dict[str, int]) -> list[TopicPartition]:
-    return [TopicPartition(topic, number) for number in range(partitions[topic])]
 
 
 def _reason(error: str) -> str:

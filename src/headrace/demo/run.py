@@ -2,15 +2,15 @@
 
 import tempfile
 import time
+from contextlib import closing
 from typing import Final, NamedTuple
 
-from headrace.client.admin import Admin
 from headrace.client.producer import Producer
 from headrace.demo import topics
 from headrace.demo.comparison import compare, is_right
 from headrace.demo.driver import PIPELINE, Driver, DriverFailedError
 from headrace.demo.orders import SPAN_MS, Event, make_orders, make_users
-from headrace.demo.results import RevenueSoFar, Watch, is_in_transaction, read_outcome
+from headrace.demo.results import RevenueSoFar, Watch, read_outcome
 from headrace.demo.sending import Sending, send_all, sending
 from headrace.demo.truth import MINUTE_MS, countries, truth_of
 from headrace.demo.view import Progress, View
@@ -48,10 +48,11 @@ def run(settings: Settings, view: View) -> bool:
         )
         try:
             with (
-                Admin(broker.address) as admin,
+                closing(Watch(broker.address)) as watch,
+                closing(RevenueSoFar(broker.address)) as revenue,
                 sending(broker.address, topics.ORDERS, orders, seconds=SEND_SECONDS) as sent,
             ):
-                story = _Story(settings.kills, len(orders), view, admin, driver, sent, RevenueSoFar(broker.address))
+                story = _Story(settings.kills, len(orders), view, watch, driver, sent, revenue)
                 with view.live():
                     story.play()
             view.say("all orders are through; the results are read, and the truth is computed")
@@ -103,7 +104,7 @@ class _Story:
         kills: int,
         total: int,
         view: View,
-        admin: Admin,
+        watch: Watch,
         driver: Driver,
         sent: Sending,
         revenue: RevenueSoFar,
@@ -111,8 +112,7 @@ class _Story:
         self.progress = Progress(total)
         self._kills = kills
         self._view = view
-        self._admin = admin
-        self._watch = Watch(admin)
+        self._watch = watch
         self._driver = driver
         self._sent = sent
         self._revenue = revenue
@@ -122,17 +122,14 @@ class _Story:
     def play(self) -> None:
         self._driver.start()
         self._view.say(f"orders come in; the pipeline starts, process {self._driver.pid}")
-        try:
-            for number in range(1, self._kills + 1):
-                self._wait_for(self.progress.total * number // (self._kills + 1))
-                self._kill()
-            self._wait_for_all()
-        finally:
-            self._revenue.close()
+        for number in range(1, self._kills + 1):
+            self._wait_for(self.progress.total * number // (self._kills + 1))
+            self._kill()
+        self._wait_for_all()
 
     def _kill(self) -> None:
         deadline = time.monotonic() + _OPEN_SECONDS
-        while not (is_open := is_in_transaction(self._admin, topics.ORDERS_GROUP)) and time.monotonic() < deadline:
+        while not (is_open := self._watch.is_in_transaction()) and time.monotonic() < deadline:
             pass  # a transaction is open for milliseconds: looking again at once is how to meet one
         pid = self._driver.pid
         self._driver.kill()

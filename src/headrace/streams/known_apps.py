@@ -5,7 +5,7 @@ is taken to be what stands before the first dot.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headrace.client.admin import AsyncAdmin
@@ -83,21 +83,22 @@ async def apps_of_cluster(admin: AsyncAdmin, known: Iterable[str]) -> dict[str, 
 
 
 async def lags(admin: AsyncAdmin, app: str, queries: Iterable[Query]) -> dict[str, int]:
-    """How many records each query has not read yet, by what its group has committed."""
-    listed = list(queries)
+    """How many records each query has not read yet, by what its group has committed.
+
+    Queries come after those whose topics they read, as `queries_of` has them, and are looked at one after the other:
+    what one hands on to the next in the meantime may be counted twice, but is never missed. So nothing waits anywhere
+    if all of them have no lag.
+    """
     partitions = {topic.name: topic.partitions for topic in await admin.list_topics()}
-    places = {query.name: _places(query, partitions) for query in listed}
-    every = {place for each in places.values() for place in each}
-    firsts = await admin.list_offsets(dict.fromkeys(every, "earliest"))
-    ends = await admin.list_offsets(dict.fromkeys(every, "latest"), read_committed=True)
-    found = {}
-    for query in listed:
-        committed = await admin.list_group_offsets(f"{app}.{query.name}")
-        found[query.name] = sum(
-            max(ends[place].offset - _position(place, committed, firsts[place].offset), 0)
-            for place in places[query.name]
-        )
-    return found
+    return {query.name: await _lag(admin, f"{app}.{query.name}", _places(query, partitions)) for query in queries}
+
+
+async def _lag(admin: AsyncAdmin, group: str, places: Collection[TopicPartition]) -> int:
+    """The ends come before the position, which can only be further by then."""
+    firsts = await admin.list_offsets(dict.fromkeys(places, "earliest"))
+    ends = await admin.list_offsets(dict.fromkeys(places, "latest"), read_committed=True)
+    committed = await admin.list_group_offsets(group)
+    return sum(max(end.offset - _position(place, committed, firsts[place].offset), 0) for place, end in ends.items())
 
 
 def _places(query: Query, partitions: Mapping[str, int]) -> list[TopicPartition]:
