@@ -9,6 +9,7 @@ Sizes are small, since a message is wide and deep enough by itself; the edges of
 where codecs fail.
 """
 
+import os
 from typing import Any, Final
 
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,7 @@ from wiregen.model import Field, Struct
 from tests.support.messages import UNKNOWN_TAGS, Definition
 from tests.support.reference_codec import default_of
 
+TIMES: Final = int(os.environ.get("HEADRACE_EXAMPLES", "1"))
 DECISIONS: Final = 400  # enough for the widest messages with rows in rows; where it is not, the rest is zeros
 MAX_ROWS: Final = 3
 
@@ -55,9 +57,12 @@ def other_than_default(field: Field) -> Any:
 
 
 def examples(count: int) -> settings:
-    """Settings for tests over messages: that many examples, each of which may be large."""
+    """Settings for tests over messages: that many examples, each of which may be large.
+
+    HEADRACE_EXAMPLES says how many times as many, for a run of hours.
+    """
     large = [HealthCheck.large_base_example, HealthCheck.data_too_large, HealthCheck.too_slow]
-    return settings(max_examples=count, deadline=None, suppress_health_check=large)
+    return settings(max_examples=count * TIMES, deadline=None, suppress_health_check=large)
 
 
 def values_of(definition: Definition, version: int, *, unknown_tags: bool = True) -> st.SearchStrategy[dict[str, Any]]:

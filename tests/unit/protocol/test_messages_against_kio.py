@@ -23,7 +23,7 @@ STORED = {"group_records", "metadata_records", "quorum_state", "share_records", 
 
 CLIENT_MESSAGES = [definition for definition in all_messages() if definition.module_name not in STORED]
 FEW = examples(3)
-MANY = examples(30)
+MANY = examples(10)
 
 
 def check(definition: Definition, version: int, values: dict[str, Any]) -> None:

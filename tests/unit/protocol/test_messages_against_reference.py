@@ -16,7 +16,7 @@ from tests.support.messages import Definition, all_messages, message_named, plai
 from tests.support.reference_codec import complete
 
 FEW = examples(3)
-MANY = examples(30)
+MANY = examples(10)
 
 
 def check_versions(definition: Definition, versions: Iterable[int], effort: settings) -> None:
