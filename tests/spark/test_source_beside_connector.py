@@ -14,7 +14,7 @@ from headrace.spark.stream_source import StreamSource
 from tests.support.both_brokers import unique
 from tests.support.kafka_tools import REPOSITORY
 from tests.support.spark_beside_connector import streams
-from tests.support.spark_source import fill
+from tests.support.spark_source import fill, offsets_in
 
 QUERIES_SECONDS = 900
 
@@ -59,6 +59,10 @@ def test_streams_have_the_same_positions(broker: headrace.Broker, topic: str, fo
     assert [len(each) for each in ours.values() if each != "an error"] == [1, 0, 11, 11, 3]
 
 
+def test_a_query_that_changes_its_format_keeps_its_checkpoint(found: Any) -> None:
+    assert found["moved"] == [[0, 1, 2], [10, 11, 12], [20, 21, 22], [30, 31, 32]]
+
+
 def _positions(address: str, given: dict[str, str]) -> Any:
     """The ends of the micro-batches of a query that ends by itself, as Spark would ask for them."""
     try:
@@ -70,7 +74,7 @@ def _positions(address: str, given: dict[str, str]) -> Any:
         source.prepareForTriggerAvailableNow()
         ends = []
         while (end := source.latestOffset(position, source.getDefaultReadLimit())) != position:
-            ends.append(end)
+            ends.append(offsets_in(end))
             position = end
         return ends
     finally:

@@ -67,14 +67,24 @@ def test_streams(spark: SparkSession, kafka_bootstrap: str, topic: str, tmp_path
     with headrace.Admin(kafka_bootstrap) as admin:
         found = {str(each): at.offset for each, at in admin.list_group_offsets(f"{topic}-lag").items()}
         assert found == {f"{topic}-0": 60, f"{topic}-1": 30}
+
+
+def test_a_topic_made_anew_while_the_query_rests(
+    spark: SparkSession, kafka_bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    """With more records than before, so that offsets alone do not tell."""
+    rows = Rows()
+    options = {"subscribe": topic, "startingOffsets": "earliest", "kafka__group__id": f"{topic}-lag"}
+    rows.run(stream(spark, kafka_bootstrap, **options), tmp_path)
+    with headrace.Admin(kafka_bootstrap) as admin:
         admin.delete_topic(topic)
         eventually(lambda: topic not in [each.name for each in admin.list_topics()])
     create(kafka_bootstrap, topic, partitions=2)
-    fill(kafka_bootstrap, topic, range(1_000, 1_005))
-    with pytest.raises(StreamingQueryException, match="at offset 60, and the log ends at 5 now"):
-        rows.run(frame, tmp_path)
+    fill(kafka_bootstrap, topic, range(1_000, 1_200))
+    with pytest.raises(StreamingQueryException, match=f"Topic {topic} was deleted, and another was made"):
+        rows.run(stream(spark, kafka_bootstrap, **options), tmp_path)
     rows.run(stream(spark, kafka_bootstrap, failOnDataLoss=False, **options), tmp_path)
-    assert rows.values == [*range(60), *range(100, 130), *range(1_000, 1_005)]
+    assert rows.values == [*range(60), *range(100, 130), *range(1_000, 1_200)]
 
 
 def test_read_committed(spark: SparkSession, kafka_bootstrap: str) -> None:

@@ -1,19 +1,21 @@
 """Topics as streams: every option of a streaming query and its bad days, with a real Spark."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import headrace
+from headrace.spark.checkpoints import batch_ends
 from tests.support.both_brokers import unique
 from tests.support.broker_process import BrokerProcess
-from tests.support.spark_source import QUERY_SECONDS, Rows, fill, stream
+from tests.support.spark_source import QUERY_SECONDS, Rows, fill, offsets_in, stream
 from tests.support.waiting import wait_until
 
 SECONDS = 600.0  # so long the machine may be busy; a query that needs it hangs
@@ -42,12 +44,20 @@ def rows() -> Rows:
 
 
 def ends(progress: list[dict[str, Any]]) -> list[dict[str, dict[str, int]]]:
-    return [json.loads(each["sources"][0]["endOffset"]) for each in progress]
+    return [offsets_in(json.loads(each["sources"][0]["endOffset"])) for each in progress]
 
 
 def committed(address: str, group: str) -> dict[str, int]:
     with headrace.Admin(address) as admin:
         return {str(each): found.offset for each, found in admin.list_group_offsets(group).items()}
+
+
+def make_anew(address: str, topic: str, values: Sequence[int]) -> None:
+    """Another topic under the same name, with these in its first partition."""
+    with headrace.Admin(address) as admin:
+        admin.delete_topic(topic)
+        admin.create_topic(topic, partitions=2)
+    fill(address, topic, values)
 
 
 class Running:
@@ -85,7 +95,7 @@ class TestOptions:
         # All of it, although no other micro-batch has followed the last one.
         assert committed(broker.address, f"{topic}-lag") == {f"{topic}-0": 60, f"{topic}-1": 30}
         # The checkpoint is what the sink and others read.
-        assert json.loads((tmp_path / "offsets" / "2").read_text().splitlines()[-1]) == {topic: {"0": 60, "1": 30}}
+        assert batch_ends(str(tmp_path), 2) == {(topic, 0): 60, (topic, 1): 30}
         # And the query goes on from there.
         fill(broker.address, topic, [60])
         again = rows.run(frame, tmp_path)
@@ -120,6 +130,22 @@ class TestOptions:
         fill(broker.address, topic, [130], partition=1)
         rows.run(frame, tmp_path)
         assert rows.values == [130]
+
+    def test_and_does_not_read_what_is_older_if_its_first_micro_batch_fails(
+        self, spark: SparkSession, broker: headrace.Broker, topic: str, rows: Rows, tmp_path: Path
+    ) -> None:
+        """Spark asks once more where the query begins, and by then the end is another."""
+        frame = stream(spark, broker.address, subscribe=topic)
+
+        def fail(_: DataFrame, batch_id: int) -> None:
+            fill(broker.address, topic, [60, 61])
+            raise LookupError(batch_id)
+
+        writer = frame.writeStream.foreachBatch(fail).option("checkpointLocation", str(tmp_path))
+        with pytest.raises(StreamingQueryException, match="LookupError"):
+            writer.trigger(availableNow=True).start().awaitTermination(QUERY_SECONDS)
+        rows.run(frame, tmp_path)
+        assert rows.values == [60, 61]
 
     def test_min_offsets_and_the_delay(
         self, spark: SparkSession, broker: headrace.Broker, topic: str, rows: Rows, tmp_path: Path
@@ -249,21 +275,63 @@ class TestBadDays:
         rows.run(stream(spark, broker.address, failOnDataLoss=False, **options), tmp_path)
         assert rows.values == sorted([*ALL, *range(65, 70)])
 
-    def test_the_topic_is_made_anew(
+    @pytest.mark.parametrize("fail", [True, False])
+    def test_the_topic_is_made_anew_under_a_query(
+        self, spark: SparkSession, broker: headrace.Broker, topic: str, rows: Rows, tmp_path: Path, fail: bool
+    ) -> None:
+        frame = stream(spark, broker.address, subscribe=topic, startingOffsets="earliest", failOnDataLoss=fail)
+        query = rows.start(frame, tmp_path, processingTime="0 seconds")
+        with Running(query):
+            wait_until(lambda: rows.values == ALL, "the old topic", seconds=SECONDS)
+            make_anew(broker.address, topic, range(1_000, 1_200))
+            if fail:
+                with pytest.raises(StreamingQueryException, match=r"Topic .* was deleted|Partitions are gone"):
+                    query.awaitTermination(QUERY_SECONDS)
+                assert rows.values == ALL
+            else:
+                both = [*ALL, *range(1_000, 1_200)]
+                wait_until(lambda: rows.values == both, "all of the new one, once", seconds=SECONDS)
+
+    def test_the_topic_is_made_anew_while_the_query_rests(
         self, spark: SparkSession, broker: headrace.Broker, topic: str, rows: Rows, tmp_path: Path
     ) -> None:
-        options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": False}
+        """With more records than before in one partition, and as many in the other: offsets alone do not tell."""
+        options = {"subscribe": topic, "startingOffsets": "earliest"}
+        rows.run(stream(spark, broker.address, **options), tmp_path)
+        make_anew(broker.address, topic, range(1_000, 1_200))
+        fill(broker.address, topic, range(2_000, 2_030), partition=1)
+        with pytest.raises(StreamingQueryException) as caught:
+            rows.run(stream(spark, broker.address, **options), tmp_path)
+        said = str(caught.value)
+        assert f"Topic {topic} was deleted, and another was made under its name" in said
+        assert f"{{'{topic}': {{'0': 60, '1': 30}}}}" in said
+        assert "failOnDataLoss=false" in said
+        assert rows.values == ALL
+        rows.run(stream(spark, broker.address, failOnDataLoss=False, **options), tmp_path)
+        assert rows.values == [*ALL, *range(1_000, 1_200), *range(2_000, 2_030)]
+        # From now on it is the new topic that the query reads, and nothing is lost.
+        fill(broker.address, topic, [3_000])
+        rows.run(stream(spark, broker.address, **options), tmp_path)
+        assert rows.batches[-1] == [3_000]
+
+    def test_the_topic_is_made_anew_under_a_micro_batch_that_failed(
+        self, spark: SparkSession, broker: headrace.Broker, topic: str, rows: Rows, tmp_path: Path
+    ) -> None:
+        """It is planned again, by offsets that were those of the old topic."""
+        options = {"subscribe": topic, "startingOffsets": "earliest"}
+
+        def fail(*_: object) -> None:
+            raise LookupError
+
         frame = stream(spark, broker.address, **options)
-        with (
-            Running(rows.start(frame, tmp_path, processingTime="0 seconds")),
-            headrace.Admin(broker.address) as admin,
-        ):
-            wait_until(lambda: rows.values == ALL, "the old topic", seconds=SECONDS)
-            admin.delete_topic(topic)
-            admin.create_topic(topic, partitions=2)
-            fill(broker.address, topic, range(1_000, 1_200))
-            both = [*ALL, *range(1_000, 1_200)]
-            wait_until(lambda: rows.values == both, "all of the new one, once", seconds=SECONDS)
+        writer = frame.writeStream.foreachBatch(fail).option("checkpointLocation", str(tmp_path))
+        with pytest.raises(StreamingQueryException, match="LookupError"):
+            writer.trigger(availableNow=True).start().awaitTermination(QUERY_SECONDS)
+        make_anew(broker.address, topic, range(1_000, 1_200))
+        with pytest.raises(StreamingQueryException, match=f"Topic {topic} was deleted"):
+            rows.run(frame, tmp_path)
+        rows.run(stream(spark, broker.address, failOnDataLoss=False, **options), tmp_path)
+        assert rows.values == list(range(1_000, 1_200))
 
     def test_the_topic_is_deleted(
         self, spark: SparkSession, broker: headrace.Broker, topic: str, rows: Rows, tmp_path: Path

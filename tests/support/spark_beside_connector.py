@@ -15,8 +15,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
+import headrace
 from benchmarks.beside_spark.session import spark_session
 from tests.support.spark_settings import QUICK_START
+from tests.support.spark_source import Rows, fill
 
 FORMATS: Final = ("headrace", "kafka")
 _SECONDS: Final = 600  # so long the machine may be busy; a query that needs it hangs
@@ -84,7 +86,20 @@ def main(address: str, topic: str, directory: str) -> None:
         found["streams"] = {
             case: _stream(spark, address, given, Path(directory) / case) for case, given in streams(topic).items()
         }
+        found["moved"] = _moved(spark, address, f"{topic}-moved", Path(directory) / "moved")
     print(json.dumps(found))
+
+
+def _moved(spark: SparkSession, address: str, topic: str, checkpoint: Path) -> list[list[int]]:
+    """What each run of a query reads that changes its format, and changes back, and keeps its checkpoint."""
+    with headrace.Admin(address) as admin:
+        admin.create_topic(topic, partitions=1)
+    rows = Rows()
+    for number, name in enumerate(("kafka", "headrace", "kafka", "headrace")):
+        fill(address, topic, range(10 * number, 10 * number + 3))
+        given = {"kafka.bootstrap.servers": address, "subscribe": topic, "startingOffsets": "earliest"}
+        rows.run(spark.readStream.format(name).options(**given).load(), checkpoint)
+    return [each for each in rows.batches if each]
 
 
 def _batch(spark: SparkSession, name: str, address: str, given: dict[str, str]) -> Any:

@@ -48,6 +48,11 @@ def _named(address: str, options: dict[str, Any]) -> dict[str, str]:
     return {"kafka.bootstrap.servers": address, **named}
 
 
+def offsets_in(position: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
+    """A position without the ids of its topics."""
+    return {topic: partitions for topic, partitions in position.items() if partitions}
+
+
 def numbers(frame: DataFrame) -> list[int]:
     """The values, sorted."""
     return sorted(int(bytes(row.value)) for row in frame.select("value").collect())

@@ -5,11 +5,12 @@ to their end together; rounded down, but a partition in which something waits is
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from headrace.client.topic_partition import TopicPartition
-from headrace.spark.source_offsets import Limits, OffsetRange, Offsets
+from headrace.protocol.types import ZERO_UUID
+from headrace.spark.source_offsets import Limits, OffsetRange, Offsets, Position, is_anew
 
 
 class Waiting(NamedTuple):
@@ -20,22 +21,18 @@ class Waiting(NamedTuple):
 
 
 def waits(
-    start: Mapping[TopicPartition, int], limits: Mapping[TopicPartition, Limits], made_anew: Collection[str] = ()
+    start: Position, limits: Mapping[TopicPartition, Limits], topic_ids: Mapping[str, bytes]
 ) -> list[OffsetRange]:
-    """What waits to be read, of every partition that there is.
+    """What waits to be read, of every partition that there is; `topic_ids` are those of now.
 
-    Of a topic that was made anew all that it holds waits, but to an end below the old position, as `source_offsets`
-    says; the rest waits for the micro-batch after that.
+    Of a topic that was made anew all that it holds waits. A log that was cut has nothing new until it grows again.
     """
     found = []
     for partition, (earliest, latest) in limits.items():
-        position = start.get(partition, earliest)
-        if partition.topic in made_anew and position > 0:
-            found.append(OffsetRange(partition, earliest, min(latest, position - 1)))
-        elif latest < position:
+        if is_anew(partition, start, end=latest, topic_id=topic_ids.get(partition.topic, ZERO_UUID)):
             found.append(OffsetRange(partition, earliest, latest))
         else:
-            found.append(OffsetRange(partition, max(position, earliest), latest))
+            found.append(OffsetRange(partition, min(max(start.offsets[partition], earliest), latest), latest))
     return found
 
 

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from headrace.client.topic_partition import TopicPartition
-from headrace.spark.source_offsets import Limits, to_json
+from headrace.protocol.types import ZERO_UUID
+from headrace.spark.source_offsets import Limits, Position, to_json
 
 log = logging.getLogger("headrace.spark")
 
@@ -31,17 +32,15 @@ def report(message: str, *, fail: bool) -> None:
 
 
 def losses(
-    position: Mapping[TopicPartition, int],
-    limits: Mapping[TopicPartition, Limits],
-    topics_made_anew: Collection[str] = (),
+    position: Position, limits: Mapping[TopicPartition, Limits], topics_made_anew: Collection[str] = ()
 ) -> Iterator[str]:
     """What a query at this position has lost, if the partitions are now as `limits` says; a sentence for each."""
-    lost = {partition: offset for partition, offset in position.items() if partition not in limits}
+    lost = {partition: offset for partition, offset in position.offsets.items() if partition not in limits}
     if lost:
         yield gone(lost)
     yield from (made_anew(topic, position) for topic in sorted(topics_made_anew))
     for partition, held in limits.items():
-        offset = position.get(partition)
+        offset = position.offsets.get(partition)
         if partition.topic in topics_made_anew:
             continue
         if offset is None:
@@ -53,12 +52,14 @@ def losses(
             yield cut(partition, offset, held)
 
 
-def topics_made_anew(
-    position: Mapping[TopicPartition, int], known_ids: Mapping[str, bytes], ids_now: Mapping[str, bytes]
-) -> set[str]:
+def topics_made_anew(position: Position, ids_now: Mapping[str, bytes]) -> set[str]:
     """Topics of which something was read, and whose id is not what it was then."""
-    read = {partition.topic for partition, offset in position.items() if offset > 0}
-    return {topic for topic in read & ids_now.keys() if known_ids.get(topic, ids_now[topic]) != ids_now[topic]}
+    read = {partition.topic for partition, offset in position.offsets.items() if offset > 0}
+    return {
+        topic
+        for topic in read & ids_now.keys()
+        if ZERO_UUID not in (position.id_of(topic), ids_now[topic]) and position.id_of(topic) != ids_now[topic]
+    }
 
 
 def passed(partition: TopicPartition, position: int, limits: Limits) -> str:
@@ -78,8 +79,8 @@ def cut(partition: TopicPartition, position: int, limits: Limits) -> str:
     )
 
 
-def made_anew(topic: str, positions: Mapping[TopicPartition, int]) -> str:
-    of_topic = {partition: offset for partition, offset in positions.items() if partition.topic == topic}
+def made_anew(topic: str, position: Position) -> str:
+    of_topic = {partition: offset for partition, offset in position.offsets.items() if partition.topic == topic}
     return (
         f"Topic {topic} was deleted, and another was made under its name: the offsets of the query, "
         f"{to_json(of_topic)}, are those of the old topic, and what it had not read there is gone."

@@ -7,8 +7,8 @@ only the first time), how far there is something to read (`latestOffset`), which
 When Spark asks how far there is something to read, everything before `start` is done: that is when the position is
 committed to the group, as well as when Spark says so itself, which is one micro-batch later.
 
-Positions of topics that were deleted and made anew are told apart by the ids of the topics while the query runs, and by
-an end below the position after a restart.
+A topic that was deleted and made anew is told apart by its id, which stands beside the offsets of a position. The group
+could not tell: a broker forgets what was committed for a topic when it is deleted.
 """
 
 import asyncio
@@ -36,7 +36,16 @@ from headrace.spark import source_loss
 from headrace.spark.options import Options
 from headrace.spark.source_admission import Waiting, is_too_little, rate_limit, waits
 from headrace.spark.source_bounds import starting
-from headrace.spark.source_offsets import OffsetRange, Offsets, OffsetsJson, beginners, from_json, ranges, to_json
+from headrace.spark.source_offsets import (
+    OffsetRange,
+    Offsets,
+    OffsetsJson,
+    Position,
+    beginners,
+    from_json,
+    ranges,
+    to_json,
+)
 from headrace.spark.source_options import LATEST, admin_configs, check_stream, is_read_committed, subscription
 from headrace.spark.source_split import split
 from headrace.spark.source_tasks import SourceTask, read_task
@@ -71,9 +80,8 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._is_failing = options.values["failOnDataLoss"]
         self._admin: AsyncAdmin | None = None
         self._seen: Seen | None = None  # as it was when Spark last asked how far there is something to read
-        self._topic_ids: dict[str, bytes] = {}  # of the topics that positions are of
         self._target: Seen | None = None  # where a query with Trigger.AvailableNow ends
-        self._initial: Offsets | None = None
+        self._initial: Position | None = None
         self._committed: Offsets | None = None
         self._is_commit_failing = False
         self._last_batch_at = _NEVER  # on the monotonic clock
@@ -81,8 +89,14 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # How far there is something to read
 
     def initialOffset(self) -> OffsetsJson:  # noqa: N802
-        self._initial = background.call(self._begin())
-        return to_json(self._initial)
+        """Spark asks once more when it has planned the first micro-batch, and must get the same answer.
+
+        When that one is planned again after a restart, the answer may be a later one; then the range is empty, and the
+        query begins at its end.
+        """
+        if self._initial is None:
+            self._initial = background.call(self._begin())
+        return to_json(*self._initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Spark hands it back with every question, unless the trigger asks for everything. Only one can be told, but
@@ -98,20 +112,19 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: OffsetsJson, limit: ReadLimit) -> OffsetsJson:  # noqa: N802
         position = from_json(start)
-        self._seen = seen = background.call(self._look_and_commit(position))
-        made_anew = source_loss.topics_made_anew(position, self._topic_ids, seen.topic_ids)
+        self._seen = seen = background.call(self._look_and_commit(position.offsets))
+        made_anew = source_loss.topics_made_anew(position, seen.topic_ids)
         for loss in source_loss.losses(position, seen.limits, made_anew):
             source_loss.report(loss, fail=self._is_failing)
-        waiting = waits(position, seen.limits, made_anew)
+        waiting = waits(position, seen.limits, seen.topic_ids)
         is_all_asked_for = isinstance(limit, ReadAllAvailable)
-        is_changed = bool(made_anew) or not position.keys() <= seen.limits.keys()
+        is_changed = bool(made_anew) or not position.offsets.keys() <= seen.limits.keys()
         if not is_all_asked_for and not is_changed and self._is_too_early(waiting):
             return start
         end = rate_limit(waiting, None if is_all_asked_for else self._options.values["maxOffsetsPerTrigger"])
-        self._topic_ids = {**self._topic_ids, **seen.topic_ids}
-        if end != position:
+        if end != position.offsets:
             self._last_batch_at = time.monotonic()
-        return to_json(end)
+        return to_json(end, seen.topic_ids)
 
     def reportLatestOffset(self) -> OffsetsJson | None:  # noqa: N802
         """For Spark's metrics: what the topics hold, read or not."""
@@ -132,12 +145,9 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         first, last = from_json(start), from_json(end)
         seen = self._seen
-        if seen is None or not last.keys() <= seen.limits.keys():  # a micro-batch from before a restart
+        if seen is None or not last.offsets.keys() <= seen.limits.keys():  # a micro-batch from before a restart
             seen = background.call(self._look())
-        lost = {partition: offset for partition, offset in last.items() if partition not in seen.limits}
-        if lost:
-            source_loss.report(source_loss.gone(lost), fail=self._is_failing)
-            last = {partition: offset for partition, offset in last.items() if partition in seen.limits}
+        last = self._what_is_there(last, seen)
         begins = {partition: seen.limits[partition].earliest for partition in beginners(first, last)}
         pieces = split(
             ranges(first, last, begins),
@@ -147,13 +157,24 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ids = seen.topic_ids
         return [SourceTask(Part(*each.partition, each.start, each.end, ids[each.partition.topic])) for each in pieces]
 
+    def _what_is_there(self, end: Position, seen: Seen) -> Position:
+        """The end of a micro-batch without what is gone since it was planned. Raises DataLossError if that is one."""
+        made_anew = source_loss.topics_made_anew(end, seen.topic_ids)
+        for topic in sorted(made_anew):
+            source_loss.report(source_loss.made_anew(topic, end), fail=self._is_failing)
+        kept = {each: offset for each, offset in end.offsets.items() if each.topic not in made_anew}
+        lost = {each: offset for each, offset in kept.items() if each not in seen.limits}
+        if lost:
+            source_loss.report(source_loss.gone(lost), fail=self._is_failing)
+        return Position({each: kept[each] for each in kept.keys() - lost.keys()}, end.topic_ids)
+
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(partition, self._options)
 
     # The group
 
     def commit(self, end: OffsetsJson) -> None:
-        background.call(self._commit(from_json(end)))
+        background.call(self._commit(from_json(end).offsets))
 
     def stop(self) -> None:
         if self._admin is not None:
@@ -162,7 +183,8 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     async def _commit(self, position: Offsets) -> None:
         """For everybody who looks at lag. A failure is told once, and never ends the query."""
-        if not self._options.values["commitOffsets"] or position in (self._committed, self._initial):
+        is_initial = self._initial is not None and position == self._initial.offsets
+        if not self._options.values["commitOffsets"] or is_initial or position == self._committed:
             return
         group = group_of(self._options)
         try:
@@ -184,10 +206,10 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._admin = AsyncAdmin(config=admin_configs(self._options))
         return self._admin
 
-    async def _begin(self) -> Offsets:
-        seen = require(await self._look())
-        self._topic_ids = dict(seen.topic_ids)
-        return await starting(self._client(), self._options, seen.limits, default=LATEST)
+    async def _begin(self) -> Position:
+        seen = require(await self._target_or_look())  # a query that is to end does not begin after its end
+        offsets = await starting(self._client(), self._options, seen.limits, default=LATEST)
+        return Position(offsets, seen.topic_ids)
 
     async def _look(self) -> Seen:
         read_committed = is_read_committed(self._options)

@@ -19,6 +19,7 @@ from headrace.spark.markers import (
     read_markers,
     source_marker,
 )
+from headrace.spark.source_offsets import to_json
 
 QUERY = "c639eeea-7d20-4598-8dc3-5271601ed1fe"
 OTHER = "161967f5-0c9f-4479-a881-24095b195f23"
@@ -73,6 +74,12 @@ class TestCheckpoints:
     def test_end_offsets_of_every_topic(self) -> None:
         text = offsets_file({"a": {"0": 3, "1": 4}, "b": {"0": 0}})
         assert end_offsets(text) == {("a", 0): 3, ("a", 1): 4, ("b", 0): 0}
+
+    def test_ids_of_topics_beside_their_offsets_are_none(self) -> None:
+        position = to_json({TopicPartition("a", 0): 3}, {"a": bytes([1] * 16)})
+        assert len(position) == 2
+        assert end_offsets(offsets_file(position)) == {("a", 0): 3}
+        assert end_offsets(offsets_file({"orders": json.dumps(position)})) == {("a", 0): 3}
 
     def test_several_sources_of_which_some_read_no_topic(self) -> None:
         text = offsets_file({"a": {"0": 3}}, {"logOffset": 7}, {"offset": 5, "timestamp": 1}, {"b": {"1": 9}})

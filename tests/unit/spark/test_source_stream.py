@@ -15,7 +15,7 @@ from headrace.spark.source_loss import DataLossError
 from headrace.spark.source_options import source_options
 from headrace.spark.source_tasks import SourceTask
 from headrace.spark.stream_source import StreamSource, group_of
-from tests.support.spark_source import fill
+from tests.support.spark_source import fill, offsets_in
 
 Position = dict[str, dict[str, int]]
 
@@ -61,6 +61,18 @@ def step(source: StreamSource, start: Position, limit: Any = None) -> tuple[Posi
     return end, read(source, start, end)
 
 
+def step_to(source: StreamSource, start: Position) -> tuple[Position, list[int]]:
+    """The same, with nothing but offsets in the end."""
+    end, found = step(source, start)
+    return offsets_in(end), found
+
+
+def made_anew(admin: headrace.Admin, topic: str = "t") -> None:
+    partitions = len(admin.describe_topic(topic).partitions)
+    admin.delete_topic(topic)
+    admin.create_topic(topic, partitions=partitions)
+
+
 def read(source: StreamSource, start: Position, end: Position) -> list[int]:
     tasks = pickle.loads(pickle.dumps(source.partitions(start, end)))
     return sorted(int(value) for task in tasks for batch in source.read(task) for value in batch["value"].to_pylist())
@@ -68,25 +80,46 @@ def read(source: StreamSource, start: Position, end: Position) -> list[int]:
 
 class TestPositions:
     def test_begin_where_the_options_say(self, make: Any) -> None:
-        assert make().initialOffset() == {"t": {"0": 0, "1": 0}}
-        assert make(startingOffsets="latest").initialOffset() == {"t": {"0": 10, "1": 5}}
-        assert make(startingOffsets='{"t": {"0": 4, "1": -1}}').initialOffset() == {"t": {"0": 4, "1": 5}}
+        assert offsets_in(make().initialOffset()) == {"t": {"0": 0, "1": 0}}
+        assert offsets_in(make(startingOffsets="latest").initialOffset()) == {"t": {"0": 10, "1": 5}}
+        chosen = make(startingOffsets='{"t": {"0": 4, "1": -1}}')
+        assert offsets_in(chosen.initialOffset()) == {"t": {"0": 4, "1": 5}}
 
     def test_begin_at_the_end_if_nothing_is_said(self, shared: headrace.Broker, admin: headrace.Admin) -> None:
         assert admin
         source = StreamSource(source_options({"kafka.bootstrap.servers": shared.address, "subscribe": "t"}))
-        assert source.initialOffset() == {"t": {"0": 10, "1": 5}}
+        assert offsets_in(source.initialOffset()) == {"t": {"0": 10, "1": 5}}
         source.stop()
+
+    def test_begin_at_one_place_however_often_spark_asks(self, make: Any, shared: headrace.Broker) -> None:
+        """It asks for a start, for an end, and before it reads for the start once more."""
+        source = make(startingOffsets="latest")
+        start = source.initialOffset()
+        fill(shared.address, "t", [10])
+        end = source.latestOffset(start, ReadAllAvailable())
+        fill(shared.address, "t", [11])
+        assert read(source, source.initialOffset(), end) == [10]
+        assert step(source, end)[1] == [11]
+
+    def test_begin_at_the_end_of_the_first_micro_batch_if_a_restart_finds_a_later_start(
+        self, make: Any, shared: headrace.Broker
+    ) -> None:
+        source = make(startingOffsets="latest")
+        end = source.latestOffset(source.initialOffset(), ReadAllAvailable())
+        fill(shared.address, "t", [10, 11])
+        restarted = make(startingOffsets="latest")
+        assert read(restarted, restarted.initialOffset(), end) == []
+        assert step(restarted, end)[1] == [10, 11]
 
     def test_go_on_with_what_comes(self, make: Any, shared: headrace.Broker) -> None:
         source = make()
         end, found = step(source, source.initialOffset())
-        assert (end, found) == ({"t": {"0": 10, "1": 5}}, [*range(10), *range(100, 105)])
+        assert (offsets_in(end), found) == ({"t": {"0": 10, "1": 5}}, [*range(10), *range(100, 105)])
         assert step(source, end) == (end, [])
         fill(shared.address, "t", [10])
         end, found = step(source, end)
-        assert (end, found) == ({"t": {"0": 11, "1": 5}}, [10])
-        assert source.reportLatestOffset() == end
+        assert (offsets_in(end), found) == ({"t": {"0": 11, "1": 5}}, [10])
+        assert source.reportLatestOffset() == offsets_in(end)
 
     def test_a_topic_that_is_not_there_is_an_error_at_the_beginning(self, make: Any) -> None:
         with pytest.raises(headrace.UnknownTopicError, match="There is no u"):
@@ -114,7 +147,7 @@ class TestLimits:
 
     def test_a_trigger_that_asks_for_all_gets_all(self, make: Any) -> None:
         source = make(maxOffsetsPerTrigger=3, minOffsetsPerTrigger=2)
-        assert step(source, source.initialOffset(), ReadAllAvailable())[0] == {"t": {"0": 10, "1": 5}}
+        assert offsets_in(step(source, source.initialOffset(), ReadAllAvailable())[0]) == {"t": {"0": 10, "1": 5}}
 
     def test_the_least_is_waited_for(self, make: Any, shared: headrace.Broker) -> None:
         source = make(minOffsetsPerTrigger=3, maxTriggerDelay="1h")
@@ -154,6 +187,13 @@ class TestAvailableNow:
             found += after[1]
         assert sorted(found) == [*range(10), *range(100, 105)]
 
+    def test_does_not_begin_after_its_end(self, make: Any, shared: headrace.Broker) -> None:
+        source = make(startingOffsets="latest")
+        source.prepareForTriggerAvailableNow()
+        fill(shared.address, "t", [10])
+        start = source.initialOffset()
+        assert step(source, start) == (start, [])
+
 
 class TestWhatChanges:
     def test_new_partitions_are_read_from_their_beginning(
@@ -163,20 +203,19 @@ class TestWhatChanges:
         position = source.initialOffset()
         admin.create_partitions({"t": 3})
         fill(shared.address, "t", [200, 201], partition=2)
-        position, found = step(source, position)
-        assert (position, found) == ({"t": {"0": 10, "1": 5, "2": 2}}, [200, 201])
+        assert step_to(source, position) == ({"t": {"0": 10, "1": 5, "2": 2}}, [200, 201])
 
     def test_new_topics_of_a_pattern_are_read_from_their_beginning(
         self, make: Any, shared: headrace.Broker, admin: headrace.Admin
     ) -> None:
         source = make(subscribePattern="[tu]", startingOffsets="latest")
         position = source.initialOffset()
-        assert position == {"t": {"0": 10, "1": 5}}
+        assert offsets_in(position) == {"t": {"0": 10, "1": 5}}
         admin.create_topic("u", partitions=1)
         admin.create_topic("uu", partitions=1)
         fill(shared.address, "u", [300])
         fill(shared.address, "uu", [400])
-        assert step(source, position) == ({**position, "u": {"0": 1}}, [300])
+        assert step_to(source, position) == ({"t": {"0": 10, "1": 5}, "u": {"0": 1}}, [300])
 
     def test_assigned_partitions_stay_as_they_are(
         self, make: Any, shared: headrace.Broker, admin: headrace.Admin
@@ -184,7 +223,7 @@ class TestWhatChanges:
         source = make(assign='{"t": [1]}')
         admin.create_partitions({"t": 3})
         fill(shared.address, "t", [200], partition=2)
-        assert step(source, source.initialOffset()) == ({"t": {"1": 5}}, list(range(100, 105)))
+        assert step_to(source, source.initialOffset()) == ({"t": {"1": 5}}, list(range(100, 105)))
 
     def test_a_micro_batch_is_planned_again_after_a_restart(
         self, make: Any, shared: headrace.Broker, admin: headrace.Admin
@@ -226,32 +265,88 @@ class TestLosses:
         failing, going_on = make(), make(failOnDataLoss=False)
         position, _ = step(failing, failing.initialOffset())
         assert step(going_on, going_on.initialOffset())[0] == position
-        admin.delete_topic("t")
-        admin.create_topic("t", partitions=2)
+        made_anew(admin)
         # More than before in the one partition, so that only the id of the topic tells.
         fill(shared.address, "t", range(500, 530))
         fill(shared.address, "t", [600], partition=1)
-        with pytest.raises(DataLossError, match=r"Topic t was deleted.*\{'t': \{'0': 10, '1': 5\}\}"):
+        with pytest.raises(DataLossError, match=r"Topic t was deleted.*\{'t': \{'0': 10, '1': 5\}\}.*failOnDataLoss"):
             failing.latestOffset(position, ReadAllAvailable())
         with caplog.at_level(logging.WARNING):
-            middle, found = step(going_on, position)
+            end, found = step(going_on, position)
         assert "Topic t was deleted" in caplog.text
-        assert middle["t"]["0"] < position["t"]["0"]
-        assert read(make(failOnDataLoss=False), position, middle) == found  # from the checkpoint alone
-        end, more = step(going_on, middle)
-        assert end == {"t": {"0": 30, "1": 1}}
-        assert sorted(found + more) == [*range(500, 530), 600]
+        assert (offsets_in(end), found) == ({"t": {"0": 30, "1": 1}}, [*range(500, 530), 600])
+        assert step(going_on, end) == (end, [])
+        assert read(make(), position, end) == found  # from the checkpoint alone
 
+    @pytest.mark.parametrize("held", [2, 10, 30])
     def test_a_topic_made_anew_while_the_query_rested(
+        self, make: Any, shared: headrace.Broker, admin: headrace.Admin, held: int
+    ) -> None:
+        """However much the new topic holds: less than the old one, as much, more."""
+        source = make()
+        position, _ = step(source, source.initialOffset())
+        made_anew(admin)
+        fill(shared.address, "t", range(500, 500 + held))
+        with pytest.raises(DataLossError, match=r"Topic t was deleted.*\{'t': \{'0': 10, '1': 5\}\}"):
+            make().latestOffset(position, ReadAllAvailable())
+        going_on = make(failOnDataLoss=False, maxOffsetsPerTrigger=7)
+        found: list[int] = []
+        while (after := step(going_on, position))[0] != position:
+            position = after[0]
+            found += after[1]
+        assert found == list(range(500, 500 + held))
+
+    def test_a_topic_made_anew_after_its_micro_batch_was_planned(
+        self, make: Any, shared: headrace.Broker, admin: headrace.Admin
+    ) -> None:
+        """The driver died, and its micro-batch is planned again: it must not have the records of another topic."""
+        source = make()
+        start = source.initialOffset()
+        end = source.latestOffset(start, ReadAllAvailable())
+        made_anew(admin)
+        fill(shared.address, "t", range(500, 530))
+        with pytest.raises(DataLossError, match="Topic t was deleted"):
+            make().partitions(start, end)
+        going_on = make(failOnDataLoss=False)
+        assert read(going_on, start, end) == []
+        assert step(going_on, end)[1] == list(range(500, 530))
+
+    def test_a_topic_made_anew_of_which_nothing_was_read(
+        self, make: Any, shared: headrace.Broker, admin: headrace.Admin
+    ) -> None:
+        admin.create_topic("u", partitions=1)
+        source = make(subscribe="u")
+        position, _ = step(source, source.initialOffset())
+        made_anew(admin, "u")
+        fill(shared.address, "u", [300])
+        assert step_to(make(subscribe="u"), position) == ({"u": {"0": 1}}, [300])
+
+    def test_a_checkpoint_without_ids_tells_by_an_end_below_the_position(
         self, make: Any, shared: headrace.Broker, admin: headrace.Admin
     ) -> None:
         position = {"t": {"0": 10, "1": 5}}
-        admin.delete_topic("t")
-        admin.create_topic("t", partitions=2)
+        made_anew(admin)
         fill(shared.address, "t", [500, 501])
         with pytest.raises(DataLossError, match="at offset 10, and the log ends at 2 now"):
             make().latestOffset(position, ReadAllAvailable())
-        assert step(make(failOnDataLoss=False), position) == ({"t": {"0": 2, "1": 0}}, [500, 501])
+        assert step_to(make(failOnDataLoss=False), position) == ({"t": {"0": 2, "1": 0}}, [500, 501])
+
+    def test_a_checkpoint_without_ids_has_them_with_the_next_micro_batch(self, make: Any) -> None:
+        position = {"t": {"0": 10, "1": 5}}
+        end, found = step(make(), position)
+        assert (offsets_in(end), found) == (position, [])
+        assert len(end) == 2
+
+    def test_a_log_that_was_cut_is_not_read_again(self, make: Any, shared: headrace.Broker) -> None:
+        source = make()
+        read_to, _ = step(source, source.initialOffset())
+        position = {**read_to, "t": {"0": 14, "1": 5}}  # as if four records more had been there once
+        with pytest.raises(DataLossError, match="at offset 14, and the log ends at 10 now"):
+            make().latestOffset(position, ReadAllAvailable())
+        going_on = make(failOnDataLoss=False)
+        assert step(going_on, position) == (read_to, [])
+        fill(shared.address, "t", [10])
+        assert step(going_on, read_to)[1] == [10]
 
     def test_a_topic_that_was_deleted(self, make: Any, shared: headrace.Broker, admin: headrace.Admin) -> None:
         admin.create_topic("u", partitions=1)
@@ -262,7 +357,7 @@ class TestLosses:
         with pytest.raises(DataLossError, match=r"t-0 \(read up to offset 10\), t-1 \(read up to offset 5\)"):
             failing.latestOffset(position, ReadAllAvailable())
         fill(shared.address, "u", [301])
-        assert step(going_on, position) == ({"u": {"0": 2}}, [301])
+        assert step_to(going_on, position) == ({"u": {"0": 2}}, [301])
 
     def test_a_topic_that_was_deleted_before_its_micro_batch_ran(self, make: Any, admin: headrace.Admin) -> None:
         start, end = {"t": {"0": 0, "1": 0}}, {"t": {"0": 10, "1": 5}}
