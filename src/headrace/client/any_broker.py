@@ -6,9 +6,9 @@ metadata.recovery.strategy is `none`.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from random import random
 from typing import Any
 
+from headrace.client.chance import random
 from headrace.client.config import Settings
 from headrace.client.connecting import canonical_addresses
 from headrace.client.errors import ConnectionLostError, KafkaError, NoBrokersError, RequestTimedOutError

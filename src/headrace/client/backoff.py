@@ -4,9 +4,9 @@ Without the variation, all clients of a broker that went away would come back at
 """
 
 from collections.abc import Callable
-from random import random
 from typing import Final
 
+from headrace.client.chance import random
 from headrace.client.config import Settings
 
 FACTOR: Final = 2.0

@@ -6,9 +6,9 @@ queue is shorter are chosen more often, since their brokers are faster; those wi
 """
 
 from collections.abc import Callable, Sequence
-from random import random
 from typing import Any, Final, TypeAlias
 
+from headrace.client.chance import random
 from headrace.client.murmur2 import partition_of
 
 # (topic, key, value, partitions) -> partition

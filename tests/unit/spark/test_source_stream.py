@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
 import headrace
+from headrace.client import background
 from headrace.client.topic_partition import TopicPartition
+from headrace.spark import source_tasks
 from headrace.spark.source_loss import DataLossError
 from headrace.spark.source_options import source_options
 from headrace.spark.source_tasks import SourceTask
@@ -24,6 +26,8 @@ Position = dict[str, dict[str, int]]
 def shared() -> Iterator[headrace.Broker]:
     with headrace.Broker() as broker:
         yield broker
+    while source_tasks._clients:  # kept for the next task, they would look for this broker until the process ends
+        background.call(source_tasks._clients.popitem()[1].close())
 
 
 @pytest.fixture
