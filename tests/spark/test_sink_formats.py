@@ -13,8 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import headrace
+from headrace.arrow import read
 from tests.support.both_brokers import unique
-from tests.support.spark_queries import LineFiles, committed_values, forget_last_commit, keyed, numbers, run_to_end
+from tests.support.spark_queries import (
+    QUERY_SECONDS,
+    LineFiles,
+    committed_values,
+    forget_last_commit,
+    keyed,
+    numbers,
+    run_to_end,
+)
+from tests.support.spark_source import fill, stream
 
 
 def streamed(rows: DataFrame, bootstrap: str, **options: str) -> Any:
@@ -46,11 +56,12 @@ class TestStreams:
         with pytest.raises(StreamingQueryException, match=r"Another query .* writes as application"):
             run_to_end(writer, checkpoint)  # and has the name now
 
+    @pytest.mark.parametrize("options", [{}, {"app": "any", "guarantee": "at_least_once"}])
     def test_at_least_once_doubles_what_is_repeated(
-        self, spark: SparkSession, broker: headrace.Broker, files: LineFiles, tmp_path: Path
+        self, spark: SparkSession, broker: headrace.Broker, files: LineFiles, tmp_path: Path, options: dict[str, str]
     ) -> None:
         topic, checkpoint = unique("out"), tmp_path / "checkpoint"
-        writer = streamed(keyed(files.stream(spark)), broker.address, topic=topic)
+        writer = streamed(keyed(files.stream(spark)), broker.address, topic=topic, **options)
         run_to_end(writer, checkpoint)
         assert numbers(topic, broker.address) == list(range(30))
         forget_last_commit(checkpoint)
@@ -110,6 +121,48 @@ class TestStreams:
         with pytest.raises(StreamingQueryException, match="more than 9 bytes of rows for the driver"):
             run_to_end(writer, tmp_path / "checkpoint")
 
+    def test_a_checkpoint_in_the_place_of_the_session_is_told(
+        self, spark: SparkSession, broker: headrace.Broker, tmp_path: Path
+    ) -> None:
+        source, app = unique("in"), unique("app")
+        broker.create_topic(source, partitions=1)
+        fill(broker.address, source, range(5))
+        rows = stream(spark, broker.address, subscribe=source, startingOffsets="earliest").select("value")
+        spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path))
+        try:
+            writer = streamed(rows, broker.address, app=app, topic=app, checkpoint=str(tmp_path / app))
+            query = writer.queryName(app).trigger(availableNow=True).start()
+            assert query.awaitTermination(QUERY_SECONDS), "the query has not ended in time"
+        finally:
+            spark.conf.unset("spark.sql.streaming.checkpointLocation")
+        assert numbers(app, broker.address) == list(range(5))
+        with headrace.Admin(broker.address) as admin:
+            assert [each.offset for each in admin.list_group_offsets(app).values()] == [5]
+
+    @pytest.mark.parametrize(
+        ("options", "complaint"),
+        [
+            ({"guarantee": "exactly_once"}, "exactly once needs an option app"),
+            ({"app": "a", "kafka.transactional.id": "x"}, r"kafka\.transactional\.id is the sink's own business"),
+            (
+                {"app": "a", "kafka.enable.idempotence": "true"},
+                r"kafka\.enable\.idempotence is the sink's own business",
+            ),
+            ({"app": "a", "kafka.transaction.timeout.ms": "90000000"}, "does not allow transactions of 90000000 ms"),
+        ],
+    )
+    def test_what_cannot_be_is_told(
+        self,
+        spark: SparkSession,
+        broker: headrace.Broker,
+        files: LineFiles,
+        tmp_path: Path,
+        options: dict[str, str],
+        complaint: str,
+    ) -> None:
+        with pytest.raises((StreamingQueryException, PySparkException), match=complaint):
+            run_to_end(streamed(keyed(files.stream(spark)), broker.address, topic="x", **options), tmp_path / "c")
+
     def test_the_schema_is_looked_at_before_the_first_row(
         self, spark: SparkSession, broker: headrace.Broker, files: LineFiles, tmp_path: Path
     ) -> None:
@@ -127,6 +180,31 @@ class TestBatches:
         assert numbers(plain, bootstrap) == list(range(1_000))
         writer.option("topic", whole).option("app", unique("app")).save()
         assert numbers(whole, bootstrap) == list(range(1_000))
+
+    def test_headers_may_be_left_out(self, spark: SparkSession, broker: headrace.Broker) -> None:
+        header = "ARRAY(NAMED_STRUCT('key', 'h', 'value', CAST('x' AS BINARY))) AS headers"
+        writer = spark.range(1).selectExpr("'v' AS value", header).write.format("headrace").mode("append")
+        writer = writer.option("kafka.bootstrap.servers", broker.address)
+        with_headers, without = unique("out"), unique("out")
+        writer.option("topic", with_headers).save()
+        writer.option("topic", without).option("includeHeaders", "false").save()
+        assert read(with_headers, broker.address).to_pylist()[0]["headers"] == [{"key": "h", "value": b"x"}]
+        assert read(without, broker.address).to_pylist()[0]["headers"] is None
+
+    def test_settings_of_the_producer(self, spark: SparkSession, broker: headrace.Broker) -> None:
+        """A repeated letter is short when it is compressed."""
+        rows = spark.range(100).selectExpr("REPEAT('x', 1000) AS value").coalesce(1)
+        writer = rows.write.format("headrace").mode("append").option("kafka.bootstrap.servers", broker.address)
+        sizes = []
+        for compression in ("none", "gzip"):
+            topic = unique("out")
+            writer.option("topic", topic).option("kafka.compression.type", compression).save()
+            with headrace.Admin(broker.address) as admin:
+                (logs,) = admin.describe_log_dirs().values()
+            replicas = [item for log in logs for item in log.replicas.items()]
+            sizes.append(sum(replica.size_bytes for place, replica in replicas if place.topic == topic))
+        assert sizes[0] > 100_000
+        assert 0 < sizes[1] < 10_000
 
     def test_a_job_that_fails_leaves_nothing(self, spark: SparkSession, broker: headrace.Broker) -> None:
         topic = unique("out")

@@ -196,6 +196,10 @@ class TestOptionsOfTheClient:
         [
             ({"startingOffset": "latest"}, "Did you mean startingOffsets"),
             ({"kafka__auto__offset__reset": "latest"}, "startingOffsets instead"),
+            ({"kafka__key__deserializer": "x"}, "keys are binary"),
+            ({"kafka__value__deserializer": "x"}, "values are binary"),
+            ({"kafka__enable__auto__commit": "true"}, "the option commitOffsets turns that off"),
+            ({"kafka__interceptor__classes": "x"}, "use DataFrame operations"),
             ({"startingOffsets": "latest"}, "startingOffsets is latest"),
             ({"minPartitions": "0"}, "whole number above 0"),
         ],
