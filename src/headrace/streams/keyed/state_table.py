@@ -9,6 +9,7 @@ log is dead than alive or it has too many chunks to be read back quickly. `of` m
 """
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Final
@@ -271,10 +272,10 @@ class StateTable:
 
 
 class _Due:
-    """Positions by the time at which they are due. Dead ones are thrown out when their time comes."""
+    """Positions by the time at which they are due. Dead ones are thrown out when they are next, or their time comes."""
 
     def __init__(self) -> None:
-        self._at: dict[int, list[int]] = {}
+        self._at: dict[int, deque[int]] = {}
         self._times: list[int] = []  # a heap of the keys of `_at`
 
     def add(self, times: list[int | None], start: int) -> None:
@@ -283,7 +284,7 @@ class _Due:
                 continue
             found = self._at.get(time)
             if found is None:
-                self._at[time] = [position]
+                self._at[time] = deque((position,))
                 heapq.heappush(self._times, time)
             else:
                 found.append(position)
@@ -296,7 +297,10 @@ class _Due:
 
     def next(self, alive: bytearray) -> int | None:
         while self._times:
-            if any(alive[position] for position in self._at[self._times[0]]):
+            found = self._at[self._times[0]]
+            while found and not alive[found[0]]:
+                found.popleft()  # else each question would pass all that have died since the window began
+            if found:
                 return self._times[0]
             del self._at[heapq.heappop(self._times)]
         return None

@@ -201,6 +201,17 @@ def test_a_row_that_was_replaced_is_due_at_its_new_time_only() -> None:
     assert table.next_due() is None
 
 
+def test_asking_what_is_due_forgets_only_rows_that_are_dead() -> None:
+    table = StateTable(TIMED)
+    table.put(timed(*((key, 1, 10) for key in (b"a", b"b", b"c"))))
+    table.put(timed((b"a", 2, 10)))  # its first row, which is the first of all that are due, is dead now
+    assert table.next_due() == 10
+    table.delete([b"b"])
+    assert table.next_due() == 10
+    assert sorted(table.pop_due(10)["v"].to_pylist()) == [1, 2]
+    assert table.next_due() is None
+
+
 def test_what_is_due_is_known_after_reading_back_and_after_rewriting() -> None:
     table = StateTable(TIMED)
     table.put(timed((b"a", 1, 10), (b"b", 2, 20)))
