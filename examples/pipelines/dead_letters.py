@@ -11,15 +11,14 @@ app = App("dead-letters", "localhost:9092", dead_letters="orders.dead", late="de
 orders = app.stream("orders", value=Json("id long, amount double"), name="orders")
 
 
-def check(order: dict[str, Any]) -> None:
-    if order["amount"] <= 0:
+def small(order: dict[str, Any]) -> None:
+    if order["amount"] > 1_000:
         raise ValueError(f"an amount of {order['amount']}")
 
 
-# `peek` passes each row on, unless its function raises.
-orders.peek(check, name="check").group_by("id").windowed(tumbling("1m")).agg(total=sum_(col.amount), name="minutes").to(
-    "totals"
-)
+# A check is an expression, which Spark computes. `peek` passes each row on, unless its function raises.
+good = orders.check(col.amount > 0, "amount must be positive", name="positive").peek(small, name="small")
+good.group_by("id").windowed(tumbling("1m")).agg(total=sum_(col.amount), name="minutes").to("totals")
 
 
 if __name__ == "__main__":
@@ -27,6 +26,7 @@ if __name__ == "__main__":
         test.feed(
             "orders", {"id": 1, "amount": 5.0}, b"what is this?", {"id": 2, "amount": -3.0}, at="2026-01-01T10:00:30Z"
         )
+        test.feed("orders", {"id": 3, "amount": 5000.0}, at="2026-01-01T10:00:30Z")
         test.feed("orders", {"id": 1, "amount": 1.0}, at="2026-01-01T10:05:00Z")
         test.run()
         test.feed(

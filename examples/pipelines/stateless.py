@@ -1,9 +1,12 @@
-"""Row by row, without state: filter, select, map_values, map, flat_map, select_key, branch, merge, repartition, to.
+"""Row by row, without state: filter, select, map_values, map, flat_map, select_key, branch, merge, foreach, to.
 
 Run it: `python examples/pipelines/stateless.py` (needs `pip install headrace[spark]`)
 """
 
+import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from headrace.streams import App, Json, Long, String, col, fn
@@ -45,6 +48,17 @@ ways = orders.select("id", "country").branch(home=col.country == "DE", near=col.
 ways["home"].merge(ways["near"]).to("truck")
 ways["far"].to(fn.concat("plane-", fn.lower(col.country)))
 
+# For what a function does, and no topic. After a failure it may see rows again.
+paper = Path(tempfile.gettempdir(), f"paper-{os.getpid()}")
+
+
+def note(order: Row) -> None:
+    with paper.open("a") as lines_of_paper:
+        print(order["user"], file=lines_of_paper)
+
+
+orders.foreach(note)
+
 
 if __name__ == "__main__":
     with app.test() as test:
@@ -58,3 +72,5 @@ if __name__ == "__main__":
         for topic in ("big", "gross", "texts", "lines", "by-country", "truck", "plane-us"):
             for record in sorted(test.read(topic)):
                 print(f"{topic}: {record.key!r} -> {record.text}")
+        print("on paper:", *sorted(paper.read_text().split()))
+    paper.unlink()

@@ -5,7 +5,7 @@ Run it: `python examples/pipelines/table_joins.py` (needs `pip install headrace[
 
 from typing import Any
 
-from headrace.streams import App, Json, col
+from headrace.streams import App, Json, col, sum_
 
 app = App("table-joins", "localhost:9092")
 orders = app.stream("orders", value=Json("id long, user string, currency string, amount double"))
@@ -17,7 +17,9 @@ rates = app.global_table("rates", key="currency", value=Json("currency string, r
 # The user as they are at the time of the order. By any column: no topic has to be partitioned like another.
 orders.left_join(users, on="user").select("id", "city").to("orders-to-cities")
 # A small table, which every task has whole: no shuffle, no state.
-orders.join(rates, on="currency").select("id", euros=col.amount * col.rate).to("euros")
+in_euros = orders.join(rates, on="currency").select("id", "user", euros=col.amount * col.rate)
+in_euros.to("euros")
+in_euros.group_by("user").agg(total=sum_(col.euros)).to("spent")
 # Tables that follow both of their sides.
 users.join(points).to("both")
 users.outer_join(points).to("either")
@@ -25,7 +27,7 @@ users.outer_join(points).to("either")
 users.left_join(cities, on="city").select("country").to("countries")
 
 STREAMS = ("orders-to-cities", "euros")
-TABLES = ("both", "either", "countries")
+TABLES = ("spent", "both", "either", "countries")
 
 
 def show(test: Any) -> None:

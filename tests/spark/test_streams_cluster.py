@@ -64,7 +64,10 @@ def test_each_run_goes_on_where_the_last_one_ended_and_writes_everything_once(
     with headrace.Admin(broker.address) as admin:
         (offset,) = admin.list_group_offsets("once.source-1").values()
         assert offset.offset == 13
-        assert "once.users" in [topic.name for topic in admin.list_topics()]
+        topics = {name: headrace.ConfigResource("topic", name) for name in ("once.users", "once-users", "once-big")}
+        configs = admin.describe_configs(topics.values())
+        policies = {name: configs[topic]["cleanup.policy"].value for name, topic in topics.items()}
+        assert policies == {"once.users": "compact", "once-users": "compact", "once-big": "delete"}
         dead = headrace.arrow.read("once.dead", broker.address)
     assert dead.column("value").to_pylist() == [b"poison"]
 
@@ -127,12 +130,56 @@ def test_what_cannot_be_run_is_refused_before_anything_happens(
     app = App("refused", broker.address, state=tmp_path / "state")
     users = app.global_table("refused-users", key="user", value=Json("tier string"))
     known = app.stream("refused-orders", value=Json(ORDERS)).join(users, on="user")
-    known.group_by("tier").agg(n=count(), name="tiers").to("refused-out")
+    known.group_by("tier", where=col._topic).agg(n=count(), name="tiers").to("refused-out")
     with pytest.raises(CannotRunError, match="tiers"):
         app.start(spark)
     with pytest.raises(CannotRunError, match="tiers"):
         app.test(spark)
     assert not (tmp_path / "state").exists()
+
+
+def test_state_behind_a_global_table_sees_it_change_and_a_replay_gives_all_of_it_to_each_who_reads(
+    spark: SparkSession, broker: headrace.Broker, tmp_path: Path
+) -> None:
+    def app() -> App:
+        made = App("known", broker.address, state=tmp_path, partitions=2)
+        users = made.global_table("known-users", key="user", value=Json("tier string"))
+        known = made.stream("known-orders", value=Json(ORDERS)).join(users, on="user", name="known")
+        known.group_by("tier").agg(n=count(), total=sum_(col.amount), name="tiers").to("known-tiers")
+        known.deduplicate("id", within="1h", name="once").select("id", "tier").to("known-once")
+        return made
+
+    def move(**tiers: str) -> None:
+        with headrace.Producer(broker.address) as producer:
+            for user, tier in tiers.items():
+                producer.send("known-users", key=user, value=json.dumps({"tier": tier}).encode())
+
+    move(u0="gold", u1="tin")
+    produce(broker, "known-orders", orders(0, 6))
+    app().catch_up(spark)
+    move(u1="gold", u2="tin")
+    produce(broker, "known-orders", [*orders(6, 9), *orders(0, 3)])
+    app().catch_up(spark)
+    latest = {row["tier"]: (row["n"], row["total"]) for row in consumed(broker, "known-tiers")}
+    assert latest == {"gold": (6, 0.0 + 3 + 6 + 7 + 0 + 1), "tin": (4, 1.0 + 4 + 8 + 2)}
+    once = headrace.arrow.read("known-once", broker.address)
+    rows = zip(once.column("key").to_pylist(), map(json.loads, once.column("value").to_pylist()), strict=True)
+    assert sorted((row["id"], row["tier"], key) for key, row in rows) == [
+        (0, "gold", b"u0"),
+        (1, "tin", b"u1"),
+        (2, "tin", b"u2"),
+        (3, "gold", b"u0"),
+        (4, "tin", b"u1"),
+        (6, "gold", b"u0"),
+        (7, "gold", b"u1"),
+        (8, "tin", b"u2"),
+    ]
+    replayed = app().replay(spark=spark)
+    assert sorted((record.json["tier"], record.json["n"]) for record in replayed["known-tiers"]) == [
+        ("gold", 8),
+        ("tin", 4),
+    ]
+    assert len(replayed["known-once"]) == 9
 
 
 def test_a_plan_that_does_not_fit_the_state_is_refused(

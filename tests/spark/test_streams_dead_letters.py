@@ -1,6 +1,6 @@
 """Functions that raise, with a real Spark on the topics of a test: who leaves as a dead letter, and who goes on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,14 @@ def add_count(so_far: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
     return so_far if 1 / (row["count"] - 1) else {}
 
 
+def count_on(paper: Path) -> Callable[[dict[str, Any]], None]:
+    def add_line(row: dict[str, Any]) -> None:
+        with paper.open("a") as file:
+            print(row["name"], file=file)
+
+    return add_line
+
+
 def numbers_app(peeked: Path) -> App:
     app = App("numbers", "nowhere:1", dead_letters="dead", grace="0s")
     numbers = app.stream("numbers", value=Json("name string, n long"), key="user")
@@ -63,6 +71,8 @@ def numbers_app(peeked: Path) -> App:
     seen = numbers.peek(look, name="look")
     seen.to("seen")
     seen.select("n").to("seen-too")
+    numbers.check(col.n < 5, "n must be below 5", name="below-5").to("below-5")
+    numbers.check(lambda row: row["name"][0] != "o", name="no-o").foreach(count_on(peeked.with_name("counted")))
     parts = numbers.branch(none=col.n.is_null(), low=lambda row: row["n"] < 2, default="high", name="parts")
     for name, part in parts.items():
         part.to(name)
@@ -71,6 +81,7 @@ def numbers_app(peeked: Path) -> App:
     # Before state, behind state, and between two operators with state.
     good = numbers.filter(lambda row: row["n"] / row["n"], name="good")
     counts = good.group_by("user").agg(count=count(), name="counts").to_stream()
+    counts.check(col.count < 3, name="few").to("few")
     counts.map_values(lambda row: {"left": 1 / (3 - row["count"])}, schema="left double", name="left").to("left")
     tens = numbers.group_by("user").windowed(tumbling("10s")).agg(c=count(), name="tens").emit("final").to_stream()
     limited = tens.filter(lambda row: 1 / (row["c"] - 1) < 2, name="limited")
@@ -169,6 +180,49 @@ def test_peek_sees_each_row_once_and_passes_it_on(ran: AppTest, dead: dict[str, 
     assert sorted(peeked.read_text().splitlines()) == sorted([*map(str, expected), "unlucky"])
 
 
+def test_a_row_that_a_check_refuses_is_dead_with_its_bytes_and_the_message(
+    ran: AppTest, dead: dict[str, list[Record]]
+) -> None:
+    assert values(ran, "below-5", "n") == [0, 1, 2, 3, 4]
+    large, none, later = dead["below-5"]
+    assert (large.key, large.value, large.timestamp) == (b"c", '{"name": "ö", "n": 5}'.encode(), AT)
+    assert (none.json, later.json["n"]) == ({"n": None}, 6), "what is NULL is not true"
+    headers = dict(large.headers)
+    assert headers.pop("headrace.failed-at")
+    assert headers == {
+        "headrace.error": b"n must be below 5",
+        "headrace.app": b"numbers",
+        "headrace.operator": b"below-5",
+        "headrace.topic": b"numbers",
+        "headrace.partition": b"0",
+        "headrace.offset": b"5",
+        "headrace.timestamp": b"2026-01-01T00:00:10.000000Z",
+    }
+
+
+def test_a_check_by_a_function_refuses_by_what_it_says_and_by_what_it_raises(dead: dict[str, list[Record]]) -> None:
+    assert [(record.json.get("name"), header(record, "error")) for record in dead["no-o"]] == [
+        ("one", "it is not true that <lambda>()"),
+        (None, "TypeError: 'NoneType' object is not subscriptable"),
+    ]
+
+
+def test_a_check_behind_state_has_the_row(ran: AppTest, dead: dict[str, list[Record]]) -> None:
+    assert sorted((record.json["user"], record.json["count"]) for record in ran.read("few")) == [
+        ("a", 2),
+        ("b", 1),
+        ("c", 2),
+    ]
+    (record,) = dead["few"]
+    assert (record.key, record.json, header(record, "row")) == (b"a", {"user": "a", "count": 3}, "json")
+    assert header(record, "error") == "it is not true that count < 3"
+
+
+@pytest.mark.usefixtures("ran")
+def test_foreach_is_called_once_for_each_row_though_nothing_is_written(peeked: Path) -> None:
+    assert sorted(peeked.with_name("counted").read_text().split()) == ["half", "later", "two", "unlucky", "zero", "ö"]
+
+
 def test_a_branch_asks_a_function_only_if_no_choice_before_it_is_taken(
     ran: AppTest, dead: dict[str, list[Record]]
 ) -> None:
@@ -194,6 +248,8 @@ def test_a_function_before_state_fails_once_and_its_row_is_not_counted(
     assert [header(record, "topic") for record in dead["good"]] == ["numbers", "numbers"]
     left = [(record.json["user"], record.json["left"]) for record in ran.read("left")]
     assert sorted(left) == [("a", 1.0), ("b", 0.5), ("c", 1.0)]
+    counted = {row["user"]: row["count"] for row in ran.table("counts").values()}  # written to no topic but the app's
+    assert counted == {"a": 3, "b": 1, "c": 2}
 
 
 def test_a_fold_goes_on_without_the_rows_for_which_it_raises(ran: AppTest, dead: dict[str, list[Record]]) -> None:
@@ -232,6 +288,19 @@ def test_between_two_operators_with_state_the_dead_letter_is_the_row_and_the_sec
     assert b'"user":"a"' in (lonely.key or b"")
 
 
+def test_without_dead_letters_a_row_that_a_check_refuses_stops_the_app(spark: SparkSession) -> None:
+    app = App("checked", "nowhere:1")
+    numbers = app.stream("numbers", value=Json("n long"))
+    numbers.check(col.n > 1, "n must be above 1", name="above-1").to("above-1")
+    with app.test(spark) as test:
+        test.feed("numbers", {"n": 2}, {"n": 1})
+        with pytest.raises(
+            StreamingQueryException,
+            match=r"above-1: the record at offset 1 of numbers-0 is refused: n must be above 1\. Give .*dead_letters=",
+        ):
+            test.run()
+
+
 def test_without_dead_letters_what_does_not_fit_the_schema_stops_the_app(spark: SparkSession) -> None:
     app = App("strict", "nowhere:1")
     numbers = app.stream("numbers", value=Json("n long"))
@@ -239,6 +308,6 @@ def test_without_dead_letters_what_does_not_fit_the_schema_stops_the_app(spark: 
     with app.test(spark) as test:
         test.feed("numbers", {"n": 1})
         with pytest.raises(
-            StreamingQueryException, match="typed for the record at offset 0 of numbers-0: what it gave"
+            StreamingQueryException, match="typed fails for the record at offset 0 of numbers-0: what it gave"
         ):
             test.run()

@@ -52,6 +52,7 @@ def orders_app() -> App:
     orders.left_join(rates, on="country").select("id", "rate").to("maybe-rated")
     users = app.table("users", key="name", value=Json("name string, age int"))
     users.filter(col.age >= 18).select(years=col.age).to("adults")
+    users.check(col.age >= 18, "too young", name="adult").to("checked-users")
     users.to_stream().to("user-changes", value=Json("name string, age int"))
     pairs = app.stream("pairs", value=Own("left string, right long", decode_pair, encode_pair), time="left")
     pairs.to("turned", value=Own("left string, right long", decode_pair, encode_pair))
@@ -163,6 +164,13 @@ def test_a_table_is_filtered_by_deletions(ran: AppTest) -> None:
     ]
 
 
+def test_a_change_of_a_table_that_is_refused_leaves_the_row_as_it_was_and_deletions_pass(ran: AppTest) -> None:
+    assert [(record.key, record.json) for record in ran.read("checked-users")] == [
+        (b"ann", {"name": "ann", "age": 30}),
+        (b"bob", None),
+    ]
+
+
 def test_the_changes_of_a_table_are_a_stream_with_tombstones(ran: AppTest) -> None:
     assert [(record.key, record.json and record.json["age"]) for record in ran.read("user-changes")] == [
         (b"ann", 30),
@@ -194,6 +202,11 @@ def test_what_cannot_be_decoded_goes_to_the_dead_letters_as_it_was(ran: AppTest)
         "headrace.offset": b"3",
         "headrace.timestamp": b"2000-01-01T00:00:00.000000Z",
     }
+    refused = [record for record in dead if dict(record.headers)["headrace.operator"] == b"adult"]
+    assert [(record.json["name"], dict(record.headers)["headrace.error"]) for record in refused] == [
+        ("bob", b"too young"),
+        ("ann", b"too young"),
+    ]
     errors = {record.value: dict(record.headers)["headrace.error"] for record in dead}
     assert b"ValueError: not enough values" in (errors[b"none"] or b"")
     assert errors[b"later:2"] == b"its time, left, is NULL"

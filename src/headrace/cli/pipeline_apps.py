@@ -16,6 +16,7 @@ from headrace.streams.loading import is_file, load_app
 from headrace.streams.naming import checked_name
 from headrace.streams.plan import Plan
 from headrace.streams.saved_plan import saved_plan
+from headrace.streams.state_directory import state_path
 
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin
@@ -40,9 +41,9 @@ def chosen(text: str, *, state: str | None = None, bootstrap: str | None = None)
     with plan_errors():
         if is_file(text) or os.path.isfile(text):
             app = load_app(text)
-            where = os.path.abspath(state or app.state)
+            where = os.path.abspath(state_path(state or app.state))
             return Chosen(app.name, app.plan, bootstrap or app.bootstrap, where, app_in(where, app.name), app)
-        where = os.path.abspath(state or default_state(checked_name(text, what="the name of the app")))
+        where = os.path.abspath(state_path(state or default_state(checked_name(text, what="the name of the app"))))
         known = app_in(where, text)
         plan = saved_plan(where)
     if plan is None:

@@ -173,11 +173,12 @@ def _of_undo(app: str, state: str | None, bootstrap: str | None) -> tuple[str, s
     from headrace.streams.known_apps import last_progress
     from headrace.streams.loading import is_file, load_app
     from headrace.streams.naming import checked_name
+    from headrace.streams.state_directory import state_path
 
     with plan_errors():
         if is_file(app) or os.path.isfile(app):
             loaded = load_app(app)
-            return loaded.name, state or loaded.state, bootstrap or loaded.bootstrap
-        where = state or default_state(checked_name(app, what="the name of the app"))
+            return loaded.name, state_path(state or loaded.state), bootstrap or loaded.bootstrap
+        where = state_path(state or default_state(checked_name(app, what="the name of the app")))
     progress = last_progress(where)
     return app, where, bootstrap or (DEFAULT if progress is None else progress.bootstrap)

@@ -21,7 +21,8 @@ from headrace.streams.durations import duration_ms
 from headrace.streams.errors import QueryFailedError
 from headrace.streams.known_apps import lags, queries_of
 from headrace.streams.loading import load_app
-from headrace.streams.runnable import check_runnable
+from headrace.streams.runnable import check_runnable, left_out
+from headrace.streams.state_directory import state_path
 
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin
@@ -78,8 +79,12 @@ def deployed(
     """
     with plan_errors():
         app = load_app(file)
+        plan = app.plan
+        if runs_itself and plan.loose:
+            click.echo(f"Note: {left_out(plan)}.", err=True)
+        plan = replace(plan, loose=())  # this was said
         if runs_itself:
-            check_runnable(app.plan)
+            check_runnable(plan)
     need_spark(master or app.master)
     from headrace.streams.compiler.shipping import ship
 
@@ -88,8 +93,9 @@ def deployed(
         said = app.deployment()
         return replace(
             said,
+            plan=plan,
             master=master or said.master,
-            state=os.path.abspath(state or said.state),
+            state=os.path.abspath(state_path(state or said.state)),
             bootstrap=bootstrap or said.bootstrap,
             trigger_ms=said.trigger_ms if trigger is None else duration_ms(trigger, what="--trigger"),
             max_per_trigger=max_per_trigger or said.max_per_trigger,

@@ -16,7 +16,7 @@ from headrace.streams.aggregates import avg, collect, count, first, latest, max_
 from headrace.streams.app import App, processing_time, record_time
 from headrace.streams.columns import Column, col, fn, lit, when
 from headrace.streams.compatibility import Difference, Verdict, compatible
-from headrace.streams.errors import CannotRunError, PlanError, UnknownColumnError
+from headrace.streams.errors import CannotRunError, PlanError, PlanWarning, UnknownColumnError
 from headrace.streams.feeding import Record
 from headrace.streams.grouped import CogroupedStream, GroupedStream, GroupedTable, WindowedStream
 from headrace.streams.plan import Plan
@@ -44,6 +44,7 @@ __all__ = [
     "Own",
     "Plan",
     "PlanError",
+    "PlanWarning",
     "Record",
     "Stream",
     "String",

@@ -10,13 +10,15 @@ from headrace.streams.columns import Column
 from headrace.streams.durations import Duration, duration_ms
 from headrace.streams.errors import PlanError
 from headrace.streams.expressions import ColumnRef, Expression
-from headrace.streams.handle import Handle
+from headrace.streams.handle import Handle, N
+from headrace.streams.loose_ends import ends, loose_ends
 from headrace.streams.naming import Names, checked_name, checked_topic
-from headrace.streams.plan import PROCESSING_TIME, RECORD_TIME, Late, Plan, Sink, Source
+from headrace.streams.plan import PROCESSING_TIME, RECORD_TIME, Late, Node, Plan, Sink, Source
 from headrace.streams.ranges import Bound, target_of
 from headrace.streams.schema import Field, Schema, type_of
 from headrace.streams.serdes import JsonSerde, Serde, StringSerde, reading, writing
 from headrace.streams.shapes import Kind, check_expression, check_names, source_shape
+from headrace.streams.state_directory import state_path
 from headrace.streams.stream import Stream
 from headrace.streams.table import GlobalTable, Table
 
@@ -44,7 +46,8 @@ class App:
                      of them stops the pipeline
     late             "drop", or "dead_letters" for records that come too late for an operator with state
     lost             "stop" or "skip" if records are gone before they were read, by retention or with their topic
-    state            the directory of its progress and state; by default one of its name in the user's state directory
+    state            the directory of its progress and state; by default one of its name in the user's state directory.
+                     On a cluster, one that the driver and all workers see under the same path
     grace            how late a row may be, unless its source says otherwise
     trigger          the least time from one micro-batch to the next
     max_per_trigger  how many records of each stream a micro-batch takes at most; if not said, all that wait. Of tables
@@ -88,13 +91,15 @@ class App:
         )
         self.late: Final = late
         self.lost: Final = lost
-        self.state: Final = os.fspath(state) if state is not None else default_state(self.name)
+        self.state: Final = state_path(state) if state is not None else default_state(self.name)
         self.grace_ms: Final = duration_ms(grace, what="grace")
         self.trigger_ms: Final = duration_ms(trigger, what="trigger")
         self.max_per_trigger: Final = max_per_trigger
         self.master: Final = master
         self.partitions: Final = partitions
         self.names: Final = Names()
+        self._written: dict[str, Node] = {}
+        self._left: tuple[Node, ...] = ()
         self._sinks: tuple[Sink, ...] = ()
 
     def stream(
@@ -151,8 +156,10 @@ class App:
 
     @property
     def plan(self) -> Plan:
-        """What has been written so far: everything that ends in a topic."""
-        return Plan(self.name, self._sinks, self.partitions, self.dead_letters, self.late)
+        """What has been written so far: everything that ends in a topic, or is run for what its functions do."""
+        sinks = (*self._sinks, *ends(self._written, self._sinks))
+        loose = loose_ends(self._written, (*sinks, *self._left))
+        return Plan(self.name, sinks, self.partitions, self.dead_letters, self.late, loose)
 
     def explain(self, style: Literal["text", "mermaid"] = "text") -> str:
         """The plan and the queries that it is run as, as text or as a Mermaid picture; Spark is not started."""
@@ -225,6 +232,15 @@ class App:
             skips_lost=self.lost == "skip",
             master=self.master,
         )
+
+    def note(self, node: N) -> N:
+        """Remember an operator, so that it can be told whether it leads to a topic."""
+        self._written[node.name] = node
+        return node
+
+    def leave_by(self, node: Node) -> None:
+        """The operator's rows leave the app as a DataFrame."""
+        self._left += (node,)
 
     def add_sink(
         self, handle: Handle, topic: str | Column, *, key: Serde | str | None, value: Serde | None, name: str | None

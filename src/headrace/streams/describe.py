@@ -5,10 +5,12 @@ from headrace.streams.expressions import ColumnRef, Expression
 from headrace.streams.plan import (
     Aggregate,
     Branch,
+    Check,
     Chosen,
     Cogroup,
     DeadLetters,
     Deduplicate,
+    End,
     Filter,
     FlatMap,
     Fold,
@@ -42,10 +44,14 @@ def describe(node: Node) -> str:
             return _source(node)
         case DeadLetters():
             return f"to {node.topic}, {_dead(node)}"
+        case End():
+            return "no topic: what the function does is all"
         case Sink():
             return _sink(node)
         case Filter():
             return f"where {node.condition}"
+        case Check():
+            return f"must be {node.condition}: {node.message}"
         case Select():
             return named_text(node.columns)
         case Map():

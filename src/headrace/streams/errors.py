@@ -18,6 +18,10 @@ class CannotRunError(PlanError):
     """A plan that is right, but holds an operator which has no compiler yet."""
 
 
+class PlanWarning(UserWarning):
+    """Something in a pipeline that is probably not what was meant. It runs without it."""
+
+
 class QueryFailedError(RuntimeError):
     """A query of a running app has failed: the sentence says what has gone wrong."""
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from headrace.streams.describe import columns_text, describe
 from headrace.streams.expressions import Expression
-from headrace.streams.plan import Node, Plan, Sink, Source
+from headrace.streams.plan import End, Node, Plan, Sink, Source
 from headrace.streams.queries import Query, cut
 from headrace.streams.rewrites import rewrite
 
@@ -21,6 +21,8 @@ def explain_text(plan: Plan) -> str:
     lines = [f"app {plan.app}: {count}"]
     for query in queries:
         lines += ["", *_query_lines(query)]
+    if plan.loose:
+        lines += ["", f"left out, since no topic is written from there: {', '.join(plan.loose)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -65,7 +67,7 @@ def _topic_edges(node: Node, identity: str, topics: dict[str, str]) -> Iterator[
     if isinstance(node, Source):
         for topic in node.topics or (f"/{node.pattern}/",):
             yield f"  {topics.setdefault(topic, f't{len(topics) + 1}')} --> {identity}"
-    elif isinstance(node, Sink):
+    elif isinstance(node, Sink) and not isinstance(node, End):
         topic = f"topic by {node.topic}" if isinstance(node.topic, Expression) else node.topic
         yield f"  {identity} --> {topics.setdefault(topic, f't{len(topics) + 1}')}"
 

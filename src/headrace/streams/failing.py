@@ -1,4 +1,5 @@
-"""Where a row may fail: in the decoding of its record, in a function of the user's, in the encoding of what is written.
+"""Where a row may fail: in the decoding of its record, in a check, in a function of the user's, in the encoding of what
+is written.
 
 With dead letters such a row leaves the pipeline there, and the rest goes on; so each of these operators has dead
 letters of its own, a sink like any other. Without, the first row that fails stops the pipeline.
@@ -10,6 +11,7 @@ from typing import Final
 from headrace.streams.functions import Function
 from headrace.streams.plan import (
     Branch,
+    Check,
     Cogroup,
     Filter,
     FlatMap,
@@ -33,13 +35,13 @@ def may_fail(node: Node) -> bool:
     """Topics of the app's own hold what it has written itself; what cannot be read there is no record's fault."""
     if isinstance(node, Source):
         return not node.internal and node.shape.kind is not Kind.GLOBAL_TABLE
-    return calls_functions(node)
+    return judges_rows(node)
 
 
-def calls_functions(node: Node) -> bool:
-    """Whether it calls functions of the user's for single rows, each of which may fail alone."""
+def judges_rows(node: Node) -> bool:
+    """Whether single rows may fail in it, each alone: since it calls functions of the user's for them, or checks."""
     match node:
-        case Map() | FlatMap() | Peek() | Process() | Reduce() | Fold() | Cogroup():
+        case Check() | Map() | FlatMap() | Peek() | Process() | Reduce() | Fold() | Cogroup():
             return True
         case Filter():
             return isinstance(node.condition, Function)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace.streams.columns import Column, expression_of
 from headrace.streams.errors import PlanError
 from headrace.streams.expressions import ColumnRef, Expression
+from headrace.streams.failing import MAX_ERROR_LENGTH, bounded
 from headrace.streams.functions import function_of
 from headrace.streams.plan import Condition, Named, Node
 from headrace.streams.shapes import Shape, check_condition, check_expression, check_names, check_new_columns
@@ -42,6 +43,7 @@ class Handle:
         """
         from headrace.streams.compiler.leaving import to_df
 
+        self.app.leave_by(self.node)
         return to_df(self.node, self.app.deployment(), spark)
 
     @property
@@ -61,7 +63,7 @@ class Handle:
         """A node over this one and `others`, named."""
         taken = self.app.names.take(operator.kind, name)
         inputs = (self.node, *(other.node for other in others))
-        return operator(name=taken, inputs=inputs, shape=shape, **fields)
+        return self.app.note(operator(name=taken, inputs=inputs, shape=shape, **fields))
 
     def _same_app(self, other: "Handle", *, where: str) -> None:
         if other.app is not self.app:
@@ -75,6 +77,17 @@ def condition_of(given: object, shape: Shape, *, where: str) -> Condition:
     made = given.expression if isinstance(given, Column) else function_of(given, where=where)
     check_condition(made, shape, where=where)
     return made
+
+
+def check_of(condition: object, message: object, shape: Shape) -> tuple[Condition, str]:
+    """What `check` takes; a message that was not given is made of the condition."""
+    where = "check"
+    made = condition_of(condition, shape, where=where)
+    if message is None:
+        return made, bounded(f"it is not true that {made}")
+    if not isinstance(message, str) or not message or len(message) > MAX_ERROR_LENGTH:
+        raise PlanError(f"{where}: the message is a text of 1 to {MAX_ERROR_LENGTH} characters, not {message!r}")
+    return made, message
 
 
 def named_columns(given: Sequence[object], named: Mapping[str, object], shape: Shape, *, where: str) -> Named:

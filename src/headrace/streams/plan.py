@@ -73,6 +73,15 @@ class Filter(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Check(Node):
+    """A row for which the condition is not true has failed, with `message`: it is a dead letter, or stops the app."""
+
+    kind: ClassVar[str] = "check"
+    condition: Condition
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Select(Node):
     kind: ClassVar[str] = "select"
     columns: Named
@@ -289,6 +298,13 @@ class Sink(Node):
 
 
 @dataclass(frozen=True, kw_only=True)
+class End(Sink):
+    """Where an operator ends that is run for what its function does: nothing is written, and `topic` is empty."""
+
+    kind: ClassVar[str] = "end"
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeadLetters(Sink):
     """What fails in its input, the operator or the sink itself: the record as it came, with headers that say where it
     was and why it is dead; a row that is not one record any more, as JSON."""
@@ -306,13 +322,15 @@ class LateLetters(DeadLetters):
 @dataclass(frozen=True)
 class Plan:
     """`partitions` is over how many partitions state is spread; None until the first run decides it. `late` is what
-    becomes of records that come too late for an operator with state."""
+    becomes of records that come too late for an operator with state. `loose` are operators that were written, and lead
+    to none of its sinks: they are no part of it."""
 
     app: str
     sinks: tuple[Sink, ...]
     partitions: int | None = None
     dead_letters: str | None = None
     late: Late = "drop"
+    loose: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         seen: dict[str, Node] = {}

@@ -11,7 +11,9 @@ operators can do both, and a native one that is followed by another stateful ope
 4. after an operator with state of our own that stands between two of Spark's: its rows have lost the watermark, and
    Spark lets nobody set a second one;
 5. before and after windows of our own: they take the watermark at its word, and what a stateful operator before them
-   gives in the moment in which it closes something is behind the watermark already.
+   gives in the moment in which it closes something is behind the watermark already;
+6. before an operator with state that stands behind a join with a global table: such a join belongs into the part of a
+   query that is run on each micro-batch, as Spark would read the table once for the state, and never see it change.
 
 At a cut the operator's rows go to a topic of the app's own, `<app>.<operator>`, and the next query reads them from
 there. Sinks that hang on the same stateful operator belong to one query, and write in one transaction; so do all
@@ -35,6 +37,7 @@ from headrace.streams.plan import (
     Aggregate,
     DeadLetters,
     Deduplicate,
+    GlobalLookup,
     Grouping,
     LateLetters,
     Node,
@@ -44,8 +47,9 @@ from headrace.streams.plan import (
     Source,
     StreamJoin,
     ancestors,
+    transform,
 )
-from headrace.streams.serdes import JsonSerde
+from headrace.streams.serdes import JsonSerde, Serde
 from headrace.streams.shapes import Kind
 from headrace.streams.windows import Hopping, Session, Tumbling
 
@@ -110,7 +114,7 @@ def traits(node: Node) -> Traits:
 
 def cut(plan: Plan) -> tuple[Query, ...]:
     """The queries of a plan, each after those whose topics it reads."""
-    plan = _with_dead_letters(plan)
+    plan = _with_dead_letters(_cut_behind_global_tables(plan))
     frontiers = {node.name: _frontier(node) for node in plan.nodes()}
     cuts = _structural_cuts(plan, frontiers)
     modes = _modes(plan, frontiers, cuts)
@@ -132,6 +136,27 @@ def cut(plan: Plan) -> tuple[Query, ...]:
     if plan.late == "dead_letters":
         made = [_with_late_letters(plan, query) for query in made]
     return tuple(_in_order(made))
+
+
+def _cut_behind_global_tables(plan: Plan) -> Plan:
+    """Rule 6, as a plan: with a sink before the operator with state, which reads from that sink's topic."""
+    enriched: set[str] = set()  # operators without state behind a join with a global table
+    cuts: dict[str, Sink] = {}
+    for node in plan.nodes():
+        if node.stateful:
+            cuts |= {below.name: _internal_sink(plan, below) for below in node.inputs if below.name in enriched}
+        elif isinstance(node, GlobalLookup) or any(below.name in enriched for below in node.inputs):
+            enriched.add(node.name)
+    if not cuts:
+        return plan
+
+    def change(node: Node) -> Node:
+        if not node.stateful:
+            return node
+        inputs = (_internal_source(plan, below) if below.name in cuts else below for below in node.inputs)
+        return replace(node, inputs=tuple(inputs))
+
+    return transform(replace(plan, sinks=(*plan.sinks, *cuts.values())), change)
 
 
 def _frontier(node: Node) -> tuple[str, ...]:
@@ -223,16 +248,27 @@ def _keeping(plan: Plan, sink: Sink, cuts: set[str], end: str) -> Sink:
 
 def _internal_source(plan: Plan, node: Node) -> Source:
     topic = internal_topic(plan.app, node.name)
-    serde = JsonSerde(None)
     shape = replace(node.shape, of_records=False)
-    return Source(name=topic, shape=shape, topics=(topic,), key=serde, value=serde, internal=True)
+    return Source(
+        name=topic, shape=shape, topics=(topic,), key=_internal_key(node), value=JsonSerde(None), internal=True
+    )
 
 
 def _internal_sink(plan: Plan, node: Node) -> Sink:
-    topic = internal_topic(plan.app, node.name)
-    serde = JsonSerde(None)
-    name = f"{node.name}.out"
-    return Sink(name=name, inputs=(node,), shape=node.shape, topic=topic, key=serde, value=serde, internal=True)
+    return Sink(
+        name=f"{node.name}.out",
+        inputs=(node,),
+        shape=node.shape,
+        topic=internal_topic(plan.app, node.name),
+        key=_internal_key(node),
+        value=JsonSerde(None),
+        internal=True,
+    )
+
+
+def _internal_key(node: Node) -> Serde | None:
+    """Rows without a key of their own keep that of their record."""
+    return JsonSerde(None) if node.shape.key else None
 
 
 def _stateless_queries(sinks: list[Sink]) -> Iterator[Query]:

@@ -8,7 +8,6 @@ from headrace.streams.compatibility import Verdict, compatible, verdict
 from headrace.streams.errors import PlanError
 from headrace.streams.plan import Plan
 from headrace.streams.plan_json import plan_from_json, plan_to_json
-from headrace.streams.state_directory import check_local
 
 FILE: Final = "plan.json"
 
@@ -30,7 +29,6 @@ def agree_on_plan(plan: Plan, directory: str, *, default_partitions: int) -> Pla
 
     Raises PlanError, with what to do, if the state is that of a plan which this one cannot go on from.
     """
-    check_local(directory)
     old = saved_plan(directory)
     if old is not None:
         differences = compatible(old, plan)

@@ -14,10 +14,12 @@ import errno
 import fcntl
 import json
 import os
+import re
 import time
 from contextlib import suppress
 from types import TracebackType
 from typing import IO, Any, Final, Self
+from urllib.parse import unquote, urlsplit
 
 from headrace.streams.errors import CannotRunError, PlanError
 
@@ -26,6 +28,7 @@ PROGRESS: Final = "@progress.json"
 START: Final = "@start.json"
 RESET: Final = "@reset"
 _LOCK: Final = "@lock"
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _PATIENCE_SECONDS: Final = 0.5
 _POLL_SECONDS: Final = 0.02
 
@@ -38,7 +41,6 @@ class RunLock:
     """Held by whoever runs an app or changes its state. Raises AlreadyRunningError if somebody else does."""
 
     def __init__(self, directory: str, *, app: str) -> None:
-        check_local(directory)
         os.makedirs(directory, exist_ok=True)
         self._file: IO[str] | None = open(os.path.join(directory, _LOCK), "a+", encoding="utf-8")  # noqa: SIM115 held
         if not _locked_soon(self._file):
@@ -67,10 +69,22 @@ class RunLock:
         self.release()
 
 
-def check_local(directory: str) -> None:
-    """Raises CannotRunError for hdfs:, s3a: and the like."""
-    if "://" in directory:
-        raise CannotRunError(f"state is {directory!r}: for now it must be a directory of this machine")
+def state_path(given: str | os.PathLike[str]) -> str:
+    """A directory as a path, also of one that is written as file:///mnt/state.
+
+    Beside checkpoints, which Spark could keep anywhere, there are files here that only a file system has, and a lock.
+    Raises CannotRunError for hdfs:, s3a: and the like.
+    """
+    text = os.fspath(given)
+    if not _URL.match(text):
+        return text
+    url = urlsplit(text)
+    if url.scheme != "file" or url.netloc not in ("", "localhost"):
+        raise CannotRunError(
+            f"state is {text!r}: it must be a directory, by its path or as file:///path; on a cluster, one that the "
+            "driver and all workers see under the same path, such as a network file system"
+        )
+    return unquote(url.path)
 
 
 def is_running(directory: str) -> bool:

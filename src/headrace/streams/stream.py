@@ -12,6 +12,7 @@ from headrace.streams.handle import (
     Handle,
     On,
     RowFunction,
+    check_of,
     condition_of,
     grouping_keys,
     keep_key,
@@ -22,6 +23,7 @@ from headrace.streams.handle import (
 )
 from headrace.streams.plan import (
     Branch,
+    Check,
     Chosen,
     Deduplicate,
     Filter,
@@ -60,6 +62,16 @@ class Stream(Handle):
         """The rows for which the condition is true. A function gets the row as a dict; an expression is faster."""
         made = condition_of(condition, self.node.shape, where="filter")
         return self._stream(self._make(Filter, name, self.node.shape, condition=made))
+
+    def check(
+        self, condition: Column | RowFunction, message: str | None = None, *, name: str | None = None
+    ) -> "Stream":
+        """The rows for which the condition is true; the others are dead letters, with the message: why they are.
+
+        `orders.check(col.amount > 0, "amount must be positive")`. Without dead letters the first of them stops the app.
+        """
+        made, why = check_of(condition, message, self.node.shape)
+        return self._stream(self._make(Check, name, self.node.shape, condition=made, message=why))
 
     def select(self, *columns: str | Column, name: str | None = None, **named: object) -> "Stream":
         """Only these columns, and the key's, which always stay: `select("id", cents=col.amount * 100)`."""
@@ -117,6 +129,10 @@ class Stream(Handle):
         made = function_of(function, where="peek")
         return self._stream(self._make(Peek, name, self.node.shape, function=made))
 
+    def foreach(self, function: RowFunction, *, name: str | None = None) -> None:
+        """`peek` as the end of a stream."""
+        self.peek(function, name=name)
+
     def branch(
         self, *, default: str | None = None, name: str | None = None, **conditions: Column | RowFunction
     ) -> dict[str, "Stream"]:
@@ -137,8 +153,13 @@ class Stream(Handle):
         named = [choice for choice, _ in choices] + ([default] if default is not None else [])
         return {
             choice: self._stream(
-                Chosen(
-                    name=self.app.names.take("", f"{node.name}.{choice}"), inputs=(node,), shape=shape, choice=choice
+                self.app.note(
+                    Chosen(
+                        name=self.app.names.take("", f"{node.name}.{choice}"),
+                        inputs=(node,),
+                        shape=shape,
+                        choice=choice,
+                    )
                 )
             )
             for choice in named

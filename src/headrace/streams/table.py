@@ -13,13 +13,14 @@ from headrace.streams.handle import (
     Handle,
     On,
     RowFunction,
+    check_of,
     condition_of,
     grouping_keys,
     keep_key,
     named_columns,
     pairs_to_key,
 )
-from headrace.streams.plan import Emit, Filter, ForeignKeyJoin, Grouping, How, Select, TableJoin, ToStream
+from headrace.streams.plan import Check, Emit, Filter, ForeignKeyJoin, Grouping, How, Select, TableJoin, ToStream
 from headrace.streams.serdes import Serde
 from headrace.streams.shapes import Kind, joined, projected
 
@@ -44,6 +45,12 @@ class Table(Handle):
         made = condition_of(condition, self.node.shape, where="filter")
         return self._table(self._make(Filter, name, self.node.shape, condition=made))
 
+    def check(self, condition: Column | RowFunction, message: str | None = None, *, name: str | None = None) -> "Table":
+        """The changes for which the condition is true, and deletions; the others are dead letters, and the row of their
+        key stays as it was."""
+        made, why = check_of(condition, message, self.node.shape)
+        return self._table(self._make(Check, name, self.node.shape, condition=made, message=why))
+
     def select(self, *columns: str | Column, name: str | None = None, **named: object) -> "Table":
         """Only these columns, and the key's, which always stay."""
         shape = self.node.shape
@@ -62,7 +69,7 @@ class Table(Handle):
             raise PlanError(f"emit comes right after agg, count, reduce or aggregate, and this is {node.name!r}")
         if when == "final" and node.window is None:
             raise PlanError('emit("final") needs a window: without one, more rows can always come')
-        return self._table(replace(node, emit=when))
+        return self._table(self.app.note(replace(node, emit=when)))
 
     def to_stream(self, *, name: str | None = None) -> "Stream":
         """The changes as a stream; of a deletion only the key's columns are not NULL."""

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from headrace.streams.errors import PlanError, nearest
-from headrace.streams.plan import Plan, Sink, Source
+from headrace.streams.plan import DeadLetters, Plan, Sink, Source
 from headrace.streams.queries import cut
 from headrace.streams.rewrites import rewrite
 from headrace.streams.schema import names
@@ -66,6 +66,19 @@ def table_topics(plan: Plan) -> dict[str, TableTopic]:
         if isinstance(node, Source) and node.shape.kind is not Kind.STREAM:
             found.setdefault(node.name, TableTopic(node.name, node.topics[0], node.shape, node.key, node.value))
     return found
+
+
+def is_changelog(sink: Sink) -> bool:
+    """Whether the last record of each key is a row of the table: what a compacted topic keeps, however old it is.
+
+    Of a table with windows there are ever more keys, so that nobody wants to keep all of them.
+    """
+    if sink.shape.kind is not Kind.TABLE or _WINDOW[0] in sink.shape.key or isinstance(sink, DeadLetters):
+        return False
+    if isinstance(sink.key, OwnSerde):  # which may give no key at all, and such a record is refused there
+        return False
+    columns = None if sink.key is None else sink.key.columns
+    return columns is None or set(names(columns)) == set(sink.shape.key)
 
 
 def table_topic(plan: Plan, name: str) -> TableTopic:

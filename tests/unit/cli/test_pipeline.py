@@ -295,6 +295,13 @@ def test_what_can_be_known_before_spark_starts_is_said_before(
     away = headrace("pipeline", "run", file, "--master", "spark://127.0.0.1:1")
     assert (away.code, "no Spark master answers at spark://127.0.0.1:1" in away.err) == (2, True)
     assert headrace("pipeline", "run", file, bootstrap="127.0.0.1:1").code == 3
+    elsewhere = headrace("pipeline", "run", file, "--state", "s3a://bucket/state")
+    assert (elsewhere.code, "state is 's3a://bucket/state': it must be a directory" in elsewhere.err) == (2, True)
+    (tmp_path / "loose.py").write_text(Path(file).read_text() + 'orders.filter(col.id > 1, name="forgotten")\n')
+    loose = headrace("pipeline", "run", str(tmp_path / "loose.py"), "--master", "sparc://host")
+    assert "leaves out forgotten, from where no topic is written: end what is to be run" in loose.err
+    described = headrace("pipeline", "describe", str(tmp_path / "loose.py"), bootstrap="127.0.0.1:1")
+    assert "left out, since no topic is written from there: forgotten" in described.out
     assert "--trigger is 'often'" in headrace("pipeline", "run", file, "--trigger", "often").err
     assert (
         "'--max-per-trigger': 0 is not in the range" in headrace("pipeline", "run", file, "--max-per-trigger", "0").err

@@ -137,6 +137,30 @@ def joins() -> App:
     return app
 
 
+def state_behind_global_table() -> App:
+    """Rows are joined with the global table in each micro-batch, and go through a topic to the state behind it."""
+    app = App("sales", "localhost:9092", grace="30s", dead_letters="sales.dead")
+    rates = app.global_table("rates", key="currency", value=Json("currency string, rate double"), name="rates")
+    in_euros = orders_of(app, name="orders").join(rates, on={"country": "currency"}, name="rated")
+    in_euros = in_euros.select("user", euros=col.amount * col.rate, name="euros")
+    in_euros.to("euros")
+    in_euros.group_by("user").agg(total=sum_(col.euros), name="totals").to("totals")
+    in_euros.join(users_of(app), on="user", name="known").to("known")
+    return app
+
+
+def checks_and_effects() -> App:
+    """Rows are checked by expressions, functions are called for what they do, and one way leads nowhere."""
+    app = App("sales", "localhost:9092", dead_letters="sales.dead")
+    orders = orders_of(app, key="user").check(col.amount > 0, "amount must be positive").check(_is_clean)
+    orders.foreach(print)
+    orders.filter(col.amount > 100, name="forgotten")
+    orders.to("good-orders")
+    users_of(app).check(col.tier.is_not_null(), name="has-tier").to("users-with-tier")
+    orders.process(_split, "user string", state={"seen": value_state("n long")}, name="watcher")
+    return app
+
+
 def functions() -> App:
     """Python functions everywhere, and state of one's own."""
     app = new_app()
@@ -178,4 +202,6 @@ PIPELINES: Final[tuple[Callable[[], App], ...]] = (
     windows,
     joins,
     functions,
+    state_behind_global_table,
+    checks_and_effects,
 )

@@ -23,9 +23,9 @@ from headrace.streams.windows import Window
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PIPELINES = sorted((EXAMPLES / "pipelines").glob("*.py"))
 # Nobody writes these: the compiler does, or another method makes them.
-MADE_BY_OTHERS = {"Node", "Grouping", "DeadLetters", "LateLetters"}
-# Of the app: what sinks and sources are made by, and how it is run as data.
-NOT_THE_LANGUAGE = {"add_sink", "deployment"}
+MADE_BY_OTHERS = {"Node", "Grouping", "End", "DeadLetters", "LateLetters"}
+# Of the app: what operations are made by, and how it is run as data.
+NOT_THE_LANGUAGE = {"add_sink", "note", "leave_by", "deployment"}
 
 
 def nodes() -> Iterator[Node]:

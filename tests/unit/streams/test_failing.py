@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from headrace.streams import App, Json, Own, col, count, value_state
-from headrace.streams.failing import MAX_ERROR_LENGTH, calls_functions, error_text, may_fail
-from headrace.streams.plan import DeadLetters, LateLetters
+from headrace.streams.failing import MAX_ERROR_LENGTH, error_text, judges_rows, may_fail
+from headrace.streams.plan import DeadLetters, End, LateLetters
 from headrace.streams.queries import cut
 from tests.unit.streams.pipelines import new_app, orders_of, users_of
 
@@ -17,7 +17,7 @@ def no_bytes(row: dict[str, Any]) -> bytes:
     return b"" if row else b"-"
 
 
-def test_rows_fail_in_decoding_and_in_functions_and_nowhere_else() -> None:
+def test_rows_fail_in_decoding_in_checks_and_in_functions_and_nowhere_else() -> None:
     app = new_app()
     orders = orders_of(app, key="user")
     rates = app.global_table("rates", key="country", value=Json("rate double"))
@@ -26,6 +26,8 @@ def test_rows_fail_in_decoding_and_in_functions_and_nowhere_else() -> None:
     assert not may_fail(orders.filter(col.amount > 1).join(rates, on="country").node)
     assert not may_fail(orders.group_by("user").count().node)
     for stream in (
+        orders.check(col.amount > 1),
+        users_of(app).check(yes),
         orders.filter(yes),
         orders.map_values(yes, schema="x long"),
         orders.map(yes, "x long"),
@@ -38,11 +40,11 @@ def test_rows_fail_in_decoding_and_in_functions_and_nowhere_else() -> None:
         users_of(app).filter(yes),
     ):
         assert may_fail(stream.node), stream
-    assert not calls_functions(orders.branch(a=col.amount > 1)["a"].node.input)
-    assert calls_functions(orders.branch(b=col.amount > 1, c=yes)["c"].node.input)
+    assert not judges_rows(orders.branch(a=col.amount > 1)["a"].node.input)
+    assert judges_rows(orders.branch(b=col.amount > 1, c=yes)["c"].node.input)
     orders.to("x", value=Own("id long", encode=no_bytes))
     orders.to("y")
-    assert [calls_functions(sink) for sink in app.plan.sinks] == [True, False]
+    assert [judges_rows(sink) for sink in app.plan.sinks if not isinstance(sink, End)] == [True, False]
 
 
 def test_an_error_is_told_by_class_and_message_within_a_limit() -> None:

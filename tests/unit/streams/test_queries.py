@@ -53,6 +53,29 @@ def test_a_global_table_does_not_join_queries() -> None:
     assert [query[3] for query in queries_of(app)] == [["a"], ["b"]]
 
 
+def test_state_behind_a_global_table_is_cut_off_from_it_and_a_global_table_behind_state_is_not() -> None:
+    app = new_app()
+    rates = app.global_table("rates", key="country", value=Json("country string, rate double"))
+    counts = orders_of(app).group_by("country").count(name="counts").to_stream().join(rates, on="country", name="rated")
+    counts.to("rated")
+    assert queries_of(app) == [("counts", "update", ["orders", "rates"], ["rated"])]
+    rest = counts.filter(col.rate > 1, name="high").group_by("rate").count("n", name="rates")
+    rest.to("n")
+    assert queries_of(app) == [
+        ("counts", "update", ["orders", "rates"], ["rated", "sales.high"]),
+        ("rates", "update", ["sales.high"], ["n"]),
+    ]
+
+
+def test_rows_without_a_key_keep_that_of_their_record_through_a_topic_of_the_app() -> None:
+    app = new_app()
+    rates = app.global_table("rates", key="country", value=Json("rate double"))
+    orders_of(app).join(rates, on="country", name="rated").deduplicate("id", within="1m").to("once")
+    first, second = cut(app.plan)
+    assert [(sink.internal, sink.key) for sink in first.sinks] == [(True, None)]
+    assert [(source.internal, source.key) for source in second.sources] == [(True, None)]
+
+
 def test_a_join_with_a_table_may_stand_before_windows_but_not_between_two_operators_of_sparks() -> None:
     app = new_app()
     orders, users = orders_of(app), users_of(app)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.streams import App, CannotRunError, Json, Plan, PlanError, count, tumbling
+from headrace.streams import App, Json, Plan, PlanError, count, tumbling
 from headrace.streams.saved_plan import agree_on_plan, saved_plan
 
 
@@ -38,8 +38,3 @@ def test_a_plan_that_cannot_be_read_is_told_with_its_file(tmp_path: Path) -> Non
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(PlanError, match=r"plan\.json: this is not a plan"):
         agree_on_plan(plan_of(), os.fspath(tmp_path), default_partitions=4)
-
-
-def test_state_on_another_file_system_is_refused() -> None:
-    with pytest.raises(CannotRunError, match="directory of this machine"):
-        agree_on_plan(plan_of(), "hdfs://host/state", default_partitions=4)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.streams import App
 from headrace.streams.errors import CannotRunError, PlanError
 from headrace.streams.state_directory import (
     AlreadyRunningError,
@@ -11,6 +12,7 @@ from headrace.streams.state_directory import (
     checkpoints,
     is_running,
     read_json,
+    state_path,
     write_json,
 )
 
@@ -55,9 +57,17 @@ def test_a_process_that_is_killed_has_let_go_of_it(tmp_path: Path) -> None:
     assert not is_running(str(tmp_path))
 
 
-def test_state_elsewhere_is_refused() -> None:
-    with pytest.raises(CannotRunError, match="a directory of this machine"):
-        RunLock("hdfs://host/state", app="sales")
+def test_state_is_a_path_or_a_url_of_a_file(tmp_path: Path) -> None:
+    assert state_path(tmp_path) == str(tmp_path)
+    assert state_path("some/where:else") == "some/where:else"
+    assert state_path("file:///mnt/all%20apps/sales") == "/mnt/all apps/sales"
+    assert state_path("file:/mnt/sales") == state_path("file://localhost/mnt/sales") == "/mnt/sales"
+
+
+@pytest.mark.parametrize("elsewhere", ["hdfs://host/state", "s3a://bucket/state", "hdfs:/state", "file://host/state"])
+def test_state_that_is_in_no_directory_is_refused_where_it_is_written(elsewhere: str) -> None:
+    with pytest.raises(CannotRunError, match=r"state is .* one that the driver and all workers see"):
+        App("sales", "nowhere:1", state=elsewhere)
 
 
 def test_checkpoints_are_the_directories_that_are_not_our_own(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headrace.streams import App, Json, Long, PlanError, String, col, count, sum_, tumbling
-from headrace.streams.table_topics import from_text, key_of, row_of, table_topic, table_topics
+from headrace.streams import App, Json, Long, Own, PlanError, String, col, count, sum_, tumbling
+from headrace.streams.table_topics import from_text, is_changelog, key_of, row_of, table_topic, table_topics
 
 
 def the_app() -> App:
@@ -33,6 +33,20 @@ def test_tables_are_found_where_they_are_written_read_or_kept_between_queries() 
         "source-2": "users",
     }
     assert table_topic(the_app().plan, "per-city").name == "cities"
+
+
+def test_a_table_without_windows_is_kept_whole_by_a_compacted_topic_if_its_key_is_that_of_the_records() -> None:
+    app = the_app()
+    gold = app.table("more-users", key="user", value=Json("user string, tier string"))
+    gold.to("as-json", key=Json())
+    gold.to("by-itself", key="user")
+    gold.to("by-something-else", key="tier")
+    gold.to("by-a-function", key=Own("user string", encode=lambda row: row["user"].encode()))
+    found = {sink.topic: is_changelog(sink) for sink in app.plan.sinks}
+    assert found == {
+        **dict.fromkeys(("gold-users", "per-city", "totals", "sizes-out", "as-json", "by-itself"), True),
+        **dict.fromkeys(("per-minute", "big", "by-something-else", "by-a-function"), False),
+    }
 
 
 @pytest.mark.parametrize(

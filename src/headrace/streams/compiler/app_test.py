@@ -24,6 +24,7 @@ from headrace.streams.plan import Plan
 from headrace.streams.queries import Query, cut
 from headrace.streams.rewrites import rewrite
 from headrace.streams.runnable import check_runnable
+from headrace.streams.table_topics import table_topics
 
 _PARTITIONS: Final = 2
 _LEAST_PAUSE_MS: Final = 50
@@ -93,8 +94,11 @@ class AppTest:
         self._read[topic] = len(every)
         return every[start:]
 
-    def table(self, topic: str) -> dict[bytes | None, Any]:
-        """The topic as a table: the last value of each key, read as JSON, without those that were deleted."""
+    def table(self, name: str) -> dict[bytes | None, Any]:
+        """A table, by its topic or its operator's name, also one that only other operators read, from a topic of the
+        app's own: the last value of each key, read as JSON, without those that were deleted."""
+        known = table_topics(self._plan)
+        topic = known[name].topic if name in known else name
         last = {record.key: record.json for record in self._topics.records(topic)}
         return {key: value for key, value in last.items() if value is not None}
 

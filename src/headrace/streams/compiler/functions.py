@@ -20,7 +20,7 @@ from headrace.streams.compiler.rows import DELETED, ERROR, FUNCTION, HIDDEN
 from headrace.streams.expressions import Expression
 from headrace.streams.failing import error_text
 from headrace.streams.functions import Function
-from headrace.streams.plan import Branch, Filter, FlatMap, Map, Node, Peek, Sink
+from headrace.streams.plan import Branch, Check, Filter, FlatMap, Map, Node, Peek, Sink
 from headrace.streams.schema import Schema, names, schema_text
 from headrace.streams.serdes import OwnSerde
 from headrace.streams.shapes import Kind
@@ -59,11 +59,17 @@ class _FailedError(Exception):
         self.function = function
 
 
+class _RefusedError(Exception):
+    """A row does not pass a check, and why not."""
+
+
 def attempted(df: DataFrame, node: Node, *, stops: bool) -> DataFrame:
     """What an operator's functions make of rows; unless a failure `stops` it, with ERROR and FUNCTION."""
     match node:
         case Filter():
             trial = _filter(df, node)
+        case Check():
+            trial = _check(df, node)
         case Branch():
             df, trial = _branch(df, node)
         case Peek():
@@ -90,6 +96,19 @@ def _filter(df: DataFrame, node: Filter) -> _Trial:
         return [{KEPT: bool(_called(function, {name: row[name] for name in given}))}]
 
     return _Trial(node.name, (*given, DELETED), tuple(df.columns), _struct((KEPT, BooleanType())), make)
+
+
+def _check(df: DataFrame, node: Check) -> _Trial:
+    function = _function(node.condition)
+    given = names(node.shape.columns)
+    is_table, message = node.shape.kind is not Kind.STREAM, node.message
+
+    def make(row: Row) -> list[Row]:
+        if not (is_table and row[DELETED]) and not _called(function, {name: row[name] for name in given}):
+            raise _RefusedError(message)
+        return [{}]
+
+    return _Trial(node.name, (*given, DELETED), tuple(df.columns), StructType(), make)
 
 
 def _branch(df: DataFrame, node: Branch) -> tuple[DataFrame, _Trial]:
@@ -194,6 +213,8 @@ def _outcome(trial: _Trial, row: Row) -> _Made:
         return _Made(trial.make(row))
     except _FailedError as failed:
         return _Made([{}], str(failed), failed.function.name)
+    except _RefusedError as refused:
+        return _Made([{}], str(refused))
 
 
 def _fitting(outcomes: list[_Made], schema: Any) -> list[_Made]:
@@ -220,7 +241,11 @@ def _fitting(outcomes: list[_Made], schema: Any) -> list[_Made]:
 def _stop_at_failure(trial: _Trial, outcomes: list[_Made], places: Any) -> None:
     for at, outcome in enumerate(outcomes):
         if outcome.error is not None:
-            who = trial.operator if outcome.function is None else f"{trial.operator}: {_short(outcome.function)} raised"
+            who = (
+                f"{trial.operator} fails"
+                if outcome.function is None
+                else f"{trial.operator}: {_short(outcome.function)} raised"
+            )
             (place,) = places.slice(at, 1).to_pylist() or ({},)
             raise RuntimeError(f"{who} for {_place(place)}: {outcome.error}")
 

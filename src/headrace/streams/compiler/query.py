@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
+from headrace.streams.compiler.checks import checked
 from headrace.streams.compiler.columns import column
 from headrace.streams.compiler.dead_letters import dead_records, good_rows, with_original
 from headrace.streams.compiler.decoding import decoded
@@ -30,13 +31,17 @@ from headrace.streams.compiler.processes import processed
 from headrace.streams.compiler.rows import DELETED, ERROR, STAMP, TIME, VALUE, user_columns
 from headrace.streams.compiler.stateful import aggregated, deduplicated
 from headrace.streams.compiler.stateless import compile_stateless
+from headrace.streams.compiler.stopping import stopped_by
 from headrace.streams.compiler.topics import Topics
-from headrace.streams.failing import calls_functions, may_fail
+from headrace.streams.expressions import Expression
+from headrace.streams.failing import judges_rows, may_fail
 from headrace.streams.lateness import judged_inputs
 from headrace.streams.plan import (
     Aggregate,
+    Check,
     DeadLetters,
     Deduplicate,
+    End,
     ForeignKeyJoin,
     GlobalLookup,
     Grouping,
@@ -90,12 +95,11 @@ class CompiledQuery:
         self._end = next((node for node in reversed(query.stateful)), None)
         if self._end is None:
             self.stream = self._raw_sources()
+            self._remember_schemas()
         else:
             rows = _Rows()
-            self.stream = (
-                self._tried(self._end, rows) if calls_functions(self._end) else self._compiled(self._end, rows)
-            )
-            self._remember_schema(self._end, self.stream)
+            self.stream = self._tried(self._end, rows) if judges_rows(self._end) else self._compiled(self._end, rows)
+            self._remember_schemas(self.stream)
             if rows.late:
                 self.stream = beside(self.stream, rows.late)
             self._has_late = bool(rows.late) or self._gives_late(self._end, self.stream)
@@ -122,19 +126,26 @@ class CompiledQuery:
             rows.late.append(late_of(batch))
             batch = results_of(batch)
         if self._end is not None:
-            (rows.tried if calls_functions(self._end) else rows.made)[self._end.name] = batch
+            self._give_end(batch, rows)
             return
         sources = self._stream_sources()
         for source in sources:
             own = batch if len(sources) == 1 else batch.where(F.col(_SOURCE) == source.name)
             rows.tried[source.name] = self._decoded(own, source)
 
+    def _give_end(self, results: DataFrame, rows: _Rows) -> None:
+        assert self._end is not None, self.query
+        (rows.tried if judges_rows(self._end) else rows.made)[self._end.name] = results
+
     def _output(self, sink: Sink, rows: _Rows) -> DataFrame:
         if isinstance(sink, LateLetters):
             return dead_records(rows.late[0], sink, self._app)
         if isinstance(sink, DeadLetters):
             return dead_records(self._tried(sink.input, rows), sink, self._app)
-        if calls_functions(sink):
+        if isinstance(sink, End):
+            # None of them; but Spark must not know that before, or it would not compute them.
+            return records(self._compiled(sink.input, rows), sink).where(F.monotonically_increasing_id() < 0)
+        if judges_rows(sink):
             return records(self._good(self._tried(sink, rows)), sink)
         return records(self._compiled(sink.input, rows), sink)
 
@@ -150,7 +161,7 @@ class CompiledQuery:
     def _made(self, node: Node, rows: _Rows) -> DataFrame:
         if isinstance(node, Source):
             return self._good_records(self._tried(node, rows), node)
-        if calls_functions(node):
+        if judges_rows(node):
             good = self._good(self._tried(node, rows))
             if node.stateful:  # rows are no records any more, only those are that have failed
                 return good.select(*user_columns(node.shape), TIME, DELETED)
@@ -177,6 +188,8 @@ class CompiledQuery:
         stops = not self._has_dead_letters
         if isinstance(node, Process):
             return processed(before, node, mode=self.query.mode, stops=stops)
+        if isinstance(node, Check) and isinstance(node.condition, Expression):
+            return checked(before, node, stops=stops)
         tried = attempted(before, node, stops=stops)
         # A function is called once for a row of a micro-batch, however many there are who read what it makes. In the
         # streaming part nothing can be kept.
@@ -185,7 +198,7 @@ class CompiledQuery:
         return tried
 
     def _folded(self, node: Grouping, inputs: list[DataFrame]) -> DataFrame:
-        letters = self._has_dead_letters and calls_functions(node)
+        letters = self._has_dead_letters and judges_rows(node)
         late_letters = any(self._gives_late(node, df) for df in inputs)
         if letters or late_letters:
             inputs = [with_original(df, below.shape) for df, below in zip(inputs, node.inputs, strict=True)]
@@ -236,12 +249,7 @@ class CompiledQuery:
             rows = rows.drop(VALUE, STAMP)
         if self._has_dead_letters and may_fail(source):
             return good_rows(rows)
-        error = F.col(ERROR)
-        place = [F.lit("the record at offset "), F.col("_offset"), F.lit(" of "), F.col("_topic"), F.lit("-")]
-        advice = F.lit(". Give the app dead_letters=, a topic for such records, to go on without them")
-        sentence = F.concat(*place, F.col("_partition"), F.lit(" cannot be decoded: "), error, advice)
-        stops = F.when(error.isNotNull(), F.raise_error(sentence).cast("boolean")).otherwise(F.lit(True))
-        return rows.where(stops).drop(ERROR)
+        return stopped_by(rows, F.col(ERROR), verdict="cannot be decoded").drop(ERROR)
 
     def _raw_sources(self) -> DataFrame:
         sources = self._stream_sources()
@@ -254,12 +262,18 @@ class CompiledQuery:
     def _stream_sources(self) -> list[Source]:
         return [source for source in self.query.sources if source.shape.kind is not Kind.GLOBAL_TABLE]
 
-    def _remember_schema(self, end: Node, rows: DataFrame) -> None:
-        """For the queries that read what this one writes to a topic of the app's own."""
+    def _remember_schemas(self, results: DataFrame | None = None) -> None:
+        """For the queries that read what this one writes to topics of the app's own; of its state, if it has any."""
+        rows = _Rows()
+        if results is not None:
+            self._give_end(results, rows)
         for sink in self.query.sinks:
             if sink.internal:
                 assert isinstance(sink.topic, str), sink
-                self._schemas[sink.topic] = rows.select(*map(column, names(end.shape.columns))).schema
+                written = self._compiled(sink.input, rows)
+                self._schemas[sink.topic] = written.select(*map(column, names(sink.shape.columns))).schema
+        for kept in rows.kept:
+            kept.unpersist()
 
 
 def _readers(query: Query) -> dict[str, int]:

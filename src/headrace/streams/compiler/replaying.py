@@ -50,7 +50,7 @@ class ReplayTopics(ClusterTopics):
         super().__init__(bootstrap, app, exactly_once=True)
         self._ranges = ranges
         self._written = written
-        self._internal = {str(sink.topic) for query in queries for sink in query.sinks if sink.internal}
+        self._internal = {query.name: [str(sink.topic) for sink in query.sinks if sink.internal] for query in queries}
         self._between: dict[str, DataFrame] = {}
 
     def read_stream(self, spark: SparkSession, source: Source, query: str) -> DataFrame:  # noqa: ARG002
@@ -67,12 +67,10 @@ class ReplayTopics(ClusterTopics):
         )
 
     def write(self, records: DataFrame, batch_id: int, query: str) -> None:  # noqa: ARG002
-        internal = records.where(F.col("topic").isin(*self._internal)) if self._internal else None
-        if internal is not None:
-            for topic in self._internal:
-                # Now, since the micro-batch that it is computed from is let go of.
-                self._between[topic] = _as_read(internal.where(F.col("topic") == topic)).localCheckpoint()
-            records = records.where(~F.col("topic").isin(*self._internal))
+        for topic in self._internal.get(query, ()):
+            # Now, since the micro-batch that it is computed from is let go of.
+            self._between[topic] = _as_read(records.where(F.col("topic") == topic)).localCheckpoint()
+            records = records.where(F.col("topic") != topic)
         self._written(records, query)
 
 

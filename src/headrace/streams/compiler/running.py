@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from headrace.client.admin import Admin
+from headrace.client.admin_topics import BROKER_DEFAULT
 from headrace.client.errors import TopicExistsError
 from headrace.spark.datasource import register
 from headrace.spark.spark_session import session
@@ -29,6 +30,7 @@ from headrace.streams.saved_plan import agree_on_plan
 from headrace.streams.shapes import Kind
 from headrace.streams.starting import complete_starts, read_starts
 from headrace.streams.state_directory import RunLock
+from headrace.streams.table_topics import is_changelog
 from headrace.streams.table_view import TableView, table_view
 
 Session: TypeAlias = SparkSession  # for `App`, which must not know PySpark
@@ -193,7 +195,7 @@ def _prepared(deployment: Deployment, spark: SparkSession | None) -> Iterator[Co
     queries = cut(rewrite(plan))
     with Admin(deployment.bootstrap) as admin:
         forget_internal_topics(admin, deployment.state)
-        _make_internal_topics(admin, queries, plan.partitions)
+        _make_topics(admin, queries, plan.partitions)
         starts = complete_starts(admin, _of_new(queries, deployment.state), read_starts(deployment.state))
     topics = ClusterTopics(
         deployment.bootstrap,
@@ -239,10 +241,14 @@ def started(compiled: CompiledQuery, state: str, trigger: Mapping[str, Any]) -> 
     return writer.option("checkpointLocation", join(state, compiled.query.name)).trigger(**trigger).start()
 
 
-def _make_internal_topics(admin: Admin, queries: tuple[Query, ...], partitions: int) -> None:
-    for sink in (sink for query in queries for sink in query.sinks if sink.internal):
-        assert isinstance(sink.topic, str), sink
+def _make_topics(admin: Admin, queries: tuple[Query, ...], partitions: int) -> None:
+    """Those of the app's own, and those of tables that are not there: the brokers would make them as for streams, and
+    forget rows that have not changed for a week."""
+    known = {topic.name for topic in admin.list_topics()}
+    for sink in (sink for query in queries for sink in query.sinks if sink.topic not in known):
         # Of a table only the last row of each key counts, so its topic need not grow for ever.
-        configs = {"cleanup.policy": "compact"} if sink.shape.kind is Kind.TABLE else {}
-        with suppress(TopicExistsError):
-            admin.create_topic(sink.topic, partitions, configs=configs)
+        is_table = sink.shape.kind is Kind.TABLE if sink.internal else is_changelog(sink)
+        if isinstance(sink.topic, str) and (sink.internal or is_table):
+            configs = {"cleanup.policy": "compact"} if is_table else {}
+            with suppress(TopicExistsError):
+                admin.create_topic(sink.topic, partitions if sink.internal else BROKER_DEFAULT, configs=configs)

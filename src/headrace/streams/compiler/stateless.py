@@ -12,6 +12,7 @@ from headrace.streams.compiler.rows import DELETED, hidden_of, key_columns, user
 from headrace.streams.expressions import Expression
 from headrace.streams.plan import (
     Branch,
+    Check,
     Chosen,
     Filter,
     FlatMap,
@@ -39,7 +40,7 @@ def compile_stateless(node: Node, inputs: list[DataFrame]) -> DataFrame | None:
             return df.select(*(to_column(made).alias(name) for name, made in node.columns), *hidden_of(df))
         case SelectKey():
             return df.withColumns({name: to_column(made) for name, made in node.columns})
-        case Map() | FlatMap() | Peek():
+        case Check() | Map() | FlatMap() | Peek():
             return df
         case Branch():
             return _branched(df, node)
