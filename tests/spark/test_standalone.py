@@ -1,100 +1,42 @@
-"""The demo on a real Spark cluster: a master and two workers of Spark's own, processes of their own on this machine."""
+"""Pipelines on a real Spark cluster: a master and two workers of Spark's own, processes on this machine."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final
 
-import pyspark
 import pytest
 
-from headrace.spark.java import find_java, java_home_for
-from tests.support.kafka import free_ports
+import headrace
+from tests.support.both_brokers import unique
+from tests.support.kafka_tools import REPOSITORY
+from tests.support.streams_cluster import DRIVER_ENVIRONMENT, WORKERS, Cluster, spark_cluster
 from tests.support.waiting import wait_until
 
-SECONDS = 1400
-WORKERS = 2
+SECONDS: Final = 1400
+WAIT_SECONDS: Final = 600
+COMMAND: Final = (sys.executable, "-c", "from headrace.cli import main; main()")
+PIPELINE: Final = REPOSITORY / "tests" / "support" / "streams_cluster_pipeline.py"
+TIERS: Final = {"ann": "gold", "bob": "tin", "cid": "gold"}
+
+pytestmark = pytest.mark.timeout(SECONDS)
 
 
-class Cluster(NamedTuple):
-    url: str
-    page: str
-
-    def state(self) -> dict[str, Any]:
-        """What the master's page says, for programs."""
-        with urllib.request.urlopen(f"{self.page}/json/", timeout=60) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-
-
-@pytest.fixture
-def cluster(tmp_path: Path, spark_archive: Path) -> Iterator[Cluster]:
-    java_home = java_home_for(find_java(os.environ), str(tmp_path))
-    # Executors inherit it from their workers: seven JVMs that live for a minute.
-    quick = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile={spark_archive} -Xlog:disable"
-    environment = {
-        **os.environ,
-        "JAVA_HOME": java_home,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "JDK_JAVA_OPTIONS": f"{quick} -Xlog:all=error:stderr",
-    }
-    port, page_port = free_ports(2)
-    made = Cluster(f"spark://127.0.0.1:{port}", f"http://127.0.0.1:{page_port}")
-    master = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page_port)]
-    worker = ["worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g"]
-    with ExitStack() as stack:
-        stack.enter_context(running(master, environment, tmp_path / "master.log"))
-        wait_until(lambda: answers(made), "the master's page", seconds=240)
-        for number in range(WORKERS):
-            command = [*worker, "--work-dir", str(tmp_path / f"worker{number}"), made.url]
-            stack.enter_context(running(command, environment, tmp_path / f"worker{number}.log"))
-        wait_until(lambda: made.state()["aliveworkers"] == WORKERS, "two workers", seconds=240)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, spark_archive: Path) -> Iterator[Cluster]:
+    with spark_cluster(tmp_path_factory.mktemp("cluster"), spark_archive) as made:
         yield made
 
 
-@contextmanager
-def running(command: Sequence[str], environment: dict[str, str], log: Path) -> Iterator[None]:
-    """One of Spark's processes; `spark-class` becomes the JVM, so that its end is the JVM's."""
-    script = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    with (
-        log.open("w") as file,
-        subprocess.Popen(
-            [str(script), f"org.apache.spark.deploy.{command[0]}", *command[1:]],
-            env=environment,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        ) as process,
-    ):
-        try:
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(60)
-            finally:
-                process.kill()
-
-
-def answers(cluster: Cluster) -> bool:
-    try:
-        return bool(cluster.state())
-    except OSError:
-        return False
-
-
-@pytest.mark.timeout(SECONDS)
 def test_the_demo_gives_the_same_on_a_cluster_of_two_workers_and_survives_a_killed_driver(cluster: Cluster) -> None:
     done = subprocess.run(
-        [
-            *(sys.executable, "-c", "from headrace.cli import main; main()"),
-            *("demo", "--orders", "2000", "--master", cluster.url),
-        ],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_EXECUTOR_MEMORY": "512m"},
+        [*COMMAND, "demo", "--orders", "2000", "--master", cluster.url],
+        env={**os.environ, **DRIVER_ENVIRONMENT},
         capture_output=True,
         text=True,
         timeout=SECONDS - 120,
@@ -106,3 +48,101 @@ def test_the_demo_gives_the_same_on_a_cluster_of_two_workers_and_survives_a_kill
     applications = [(each["name"], each["cores"]) for each in cluster.state()["completedapps"]]
     assert len(applications) >= 2, "one that was killed, and one that went on"
     assert set(applications) == {("demo", WORKERS)}, "each of them on both workers"
+
+
+class Orders:
+    """Orders of users with a tier, and what must become of them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.name = unique("shop")
+        self._bootstrap = bootstrap
+        self._sent: list[tuple[str, int]] = []  # user and total; the place is the id
+        with headrace.Admin(bootstrap) as admin:
+            for topic, partitions in (("orders", 2), ("users", 1), ("tiers", 1), ("numbered", 2)):
+                admin.create_topic(f"{self.name}.{topic}", partitions=partitions)
+        with headrace.Producer(bootstrap) as producer:
+            for user, tier in TIERS.items():
+                producer.send(f"{self.name}.users", key=user, value=json.dumps({"tier": tier}).encode(), timestamp=1)
+
+    def send(self, count: int) -> None:
+        with headrace.Producer(self._bootstrap) as producer:
+            for number in range(len(self._sent), len(self._sent) + count):
+                user, total = [*TIERS, "nobody"][number * 7 % 4], number % 10
+                row = {"id": number, "user": user, "total": total}
+                producer.send(f"{self.name}.orders", key=user, value=json.dumps(row).encode())
+                self._sent.append((user, total))
+
+    def are_all_there(self) -> bool:
+        return len(self._read("numbered")) >= len(self._sent) and self._tiers() == self._expected_tiers()
+
+    def check(self) -> None:
+        """Each order once, with its number among those of its user; each change of a tier once."""
+        numbers: Counter[str] = Counter()
+        expected = []
+        for number, (user, _) in enumerate(self._sent):
+            numbers[user] += 1
+            expected.append((user, number, numbers[user]))
+        assert sorted((row["user"], row["id"], row["n"]) for row in self._read("numbered")) == sorted(expected)
+        assert self._tiers() == self._expected_tiers()
+        for tier in set(TIERS.values()):
+            counts = [row["n"] for row in self._read("tiers") if row["tier"] == tier]
+            assert counts == sorted(set(counts)), "each change was written once"
+
+    def _expected_tiers(self) -> dict[str, tuple[int, int]]:
+        made: dict[str, tuple[int, int]] = {}
+        for user, total in self._sent:
+            if user in TIERS:
+                n, so_far = made.get(TIERS[user], (0, 0))
+                made[TIERS[user]] = (n + 1, so_far + total)
+        return made
+
+    def _tiers(self) -> dict[str, tuple[int, int]]:
+        return {row["tier"]: (row["n"], row["total"]) for row in self._read("tiers")}
+
+    def _read(self, topic: str) -> list[Any]:
+        table = headrace.arrow.read(f"{self.name}.{topic}", self._bootstrap, isolation="read_committed")
+        return [json.loads(value) for value in table.column("value").to_pylist()]
+
+
+def test_keyed_state_on_a_shared_path_survives_a_worker_that_is_killed_in_the_middle_of_a_task(
+    cluster: Cluster, broker: headrace.Broker, tmp_path: Path
+) -> None:
+    """A table joined, a reduce and a processor. This is the last test of the cluster, which has a worker less then."""
+    orders = Orders(broker.address)
+    mark = tmp_path / "mark"
+    shared = tmp_path / "shared"
+    told = {
+        "HEADRACE_TEST_APP": orders.name,
+        "HEADRACE_TEST_BOOTSTRAP": broker.address,
+        "HEADRACE_TEST_MARK": str(mark),
+        "XDG_STATE_HOME": str(tmp_path / "home"),
+    }
+    command = [*COMMAND, "pipeline", "run", str(PIPELINE), "--master", cluster.url, "--state", shared.as_uri()]
+    log = tmp_path / "driver.log"
+    orders.send(40)
+    with (
+        log.open("w") as file,
+        subprocess.Popen(
+            command, env={**os.environ, **DRIVER_ENVIRONMENT, **told}, stdout=file, stderr=subprocess.STDOUT
+        ) as driver,
+    ):
+
+        def wait_for_all(what: str) -> None:
+            wait_until(lambda: orders.are_all_there() or driver.poll() is not None, what, seconds=WAIT_SECONDS)
+            assert driver.poll() is None, log.read_text()[-4000:]
+
+        try:
+            wait_for_all("the first orders, on two workers")
+            mark.write_text(" ".join(map(str, cluster.workers)))
+            orders.send(40)
+            wait_for_all("the orders of whose tasks one was killed")
+            assert not mark.exists()
+            assert cluster.state()["aliveworkers"] == WORKERS - 1
+            orders.send(40)
+            wait_for_all("the orders after that, on one worker")
+            driver.send_signal(signal.SIGTERM)
+            assert driver.wait(WAIT_SECONDS) == 0, log.read_text()[-4000:]
+        finally:
+            driver.kill()
+    orders.check()
+    assert (shared / "plan.json").exists()
