@@ -2,14 +2,17 @@
 
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import groupby
 from typing import Any, Final, Self
+
+import pytest
 
 from headrace.protocol.errors import DecodeError
 from headrace.protocol.types import Decoder
 from tests.support import reference_codec
-from tests.support.messages import Definition, Values, plain
+from tests.support.messages import Definition, Values, all_messages, plain
 from tests.support.reference_codec import complete
 
 FRONT: Final = 5  # a frame does not start at the buffer's first byte
@@ -21,6 +24,29 @@ CALLS_PER_BYTE: Final = 4
 MEASUREMENTS: Final = 3
 MEMORY_AT_LEAST: Final = 8_000  # an exception with its text, and what `struct` compiles for an array of numbers
 CALLS_AT_LEAST: Final = 300
+
+
+def for_each_message(
+    check: Callable[[Definition], None], among: Iterable[Definition] | None = None
+) -> Callable[[list[Definition]], None]:
+    """A test of all messages, file by file of definitions/; one that fails names the message.
+
+    Message by message there would be thousands of tests more, each of which costs pytest more than the codec.
+    """
+    files = groupby(all_messages() if among is None else among, lambda definition: definition.module_name)
+    cases = [pytest.param(list(definitions), id=name) for name, definitions in files]
+
+    @pytest.mark.parametrize("definitions", cases)
+    def test(definitions: list[Definition]) -> None:
+        for definition in definitions:
+            try:
+                check(definition)
+            except BaseException as error:
+                error.add_note(f"of {definition}")
+                raise
+
+    test.__doc__ = check.__doc__
+    return test
 
 
 def codecs(definition: Definition) -> list[int]:

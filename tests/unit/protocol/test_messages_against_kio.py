@@ -7,6 +7,7 @@ test_messages_against_reference.py, with a codec that in turn is checked here.
 
 from collections.abc import Iterable
 from dataclasses import MISSING
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from wiregen.model import Struct
 
 from tests.support import kio_oracle, reference_codec
+from tests.support.codec_checks import for_each_message
 from tests.support.message_values import examples, values_of
 from tests.support.messages import Definition, all_messages, plain
 
@@ -22,6 +24,7 @@ from tests.support.messages import Definition, all_messages, plain
 STORED = {"group_records", "metadata_records", "quorum_state", "share_records", "transaction_records"}
 
 CLIENT_MESSAGES = [definition for definition in all_messages() if definition.module_name not in STORED]
+for_each_client_message = partial(for_each_message, among=CLIENT_MESSAGES)
 FEW = examples(3)
 MANY = examples(10)
 
@@ -52,19 +55,19 @@ def check_versions(definition: Definition, versions: Iterable[int], effort: sett
     round_trip()
 
 
-@pytest.mark.parametrize("definition", CLIENT_MESSAGES, ids=str)
+@for_each_client_message
 def test_every_version_has_the_bytes_and_the_values_of_kio(definition: Definition) -> None:
     check_versions(definition, definition.versions, FEW)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("definition", CLIENT_MESSAGES, ids=str)
+@for_each_client_message
 def test_every_version_has_the_bytes_and_the_values_of_kio_at_length(definition: Definition) -> None:
     for version in definition.versions:
         check_versions(definition, [version], MANY)
 
 
-@pytest.mark.parametrize("definition", CLIENT_MESSAGES, ids=str)
+@for_each_client_message
 def test_fields_tags_defaults_and_nulls_are_those_of_kio(definition: Definition) -> None:
     for version in definition.versions:
         kio_class = kio_oracle.kio_type(definition, version)

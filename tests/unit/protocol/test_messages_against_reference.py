@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.protocol.errors import EncodeError
 from tests.support import reference_codec
-from tests.support.codec_checks import check_round_trip, codecs
+from tests.support.codec_checks import check_round_trip, codecs, for_each_message
 from tests.support.message_values import examples, values_of
 from tests.support.messages import Definition, all_messages, message_named, plain
 from tests.support.reference_codec import complete
@@ -29,13 +29,13 @@ def check_versions(definition: Definition, versions: Iterable[int], effort: sett
     round_trip()
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_every_version_has_the_bytes_and_the_values_of_the_reference(definition: Definition) -> None:
     check_versions(definition, definition.versions, FEW)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_every_codec_has_the_bytes_and_the_values_of_the_reference_at_length(definition: Definition) -> None:
     """Versions with the same layout are the same functions, and need not be tried for long each."""
     for version in codecs(definition):
@@ -47,7 +47,7 @@ def test_all_messages_of_kafka_are_there() -> None:
     assert sum(len(definition.versions) for definition in all_messages()) == 723
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_new_message_has_the_defaults_of_its_definition(definition: Definition) -> None:
     body = definition.message.body
     assert complete(body, plain(definition.build({}))) == complete(body, {})

@@ -12,13 +12,20 @@ from wiregen.model import Field
 
 from headrace.protocol.errors import EncodeError
 from tests.support import reference_codec
-from tests.support.codec_checks import BEHIND, check_costs, check_outcome, check_round_trip, codecs, outcome
+from tests.support.codec_checks import (
+    BEHIND,
+    check_costs,
+    check_outcome,
+    check_round_trip,
+    codecs,
+    for_each_message,
+    outcome,
+)
 from tests.support.message_values import DECISIONS, other_than_default, values_from
 from tests.support.messages import (
     UNKNOWN_TAGS,
     Definition,
     Values,
-    all_messages,
     bare_of,
     fields_of,
     least_of,
@@ -47,7 +54,7 @@ def content_of(field: Field, size: int, version: int) -> Any:
     return [{"string": "", "uuid": bytes(16)}.get(field.type, 0)] * size
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_every_field_is_carried_at_small_sizes_and_as_null(definition: Definition) -> None:
     for version in codecs(definition):
         for path in fields_of(definition.message.body, version):
@@ -61,13 +68,13 @@ def test_every_field_is_carried_at_small_sizes_and_as_null(definition: Definitio
                 check_round_trip(definition, version, value_at(path, {}, version))
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_length_of_one_byte_and_a_length_of_two_are_carried(definition: Definition) -> None:
     check_edge_sizes(definition, definition.versions[-1])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_length_of_one_byte_and_a_length_of_two_are_carried_in_every_version(definition: Definition) -> None:
     for version in codecs(definition):
         check_edge_sizes(definition, version)
@@ -79,7 +86,7 @@ def check_edge_sizes(definition: Definition, version: int) -> None:
             check_round_trip(definition, version, value_at(path, content_of(path[-1], size, version), version))
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_unknown_tags_are_carried_by_every_struct_of_a_flexible_version_and_refused_by_the_others(
     definition: Definition,
 ) -> None:
@@ -103,7 +110,7 @@ def with_tags(definition: Definition, version: int) -> Iterator[dict[str, Any]]:
                 yield value_at(path, [row | tags] if field.is_array else row | tags, version)
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_every_tagged_field_is_carried_when_it_is_the_only_thing_to_say(definition: Definition) -> None:
     for version in codecs(definition):
         for *above, field in fields_of(definition.message.body, version):
@@ -118,7 +125,7 @@ def test_every_tagged_field_is_carried_when_it_is_the_only_thing_to_say(definiti
                 )
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_every_proper_beginning_of_a_message_is_refused(definition: Definition) -> None:
     for version in codecs(definition):
         room = bytes(100) if definition.is_flexible(version) else b""
@@ -134,7 +141,7 @@ def check_beginnings(definition: Definition, version: int, values: Values) -> No
         assert outcome(decode, data[:end], BEHIND[0])[0] == "refused", f"v{version}: {end} bytes of {data.hex()}"
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_one_byte_too_many_is_refused(definition: Definition) -> None:
     for version in codecs(definition):
         values = values_from(ONE_OF_EACH, definition, version)
@@ -142,7 +149,7 @@ def test_one_byte_too_many_is_refused(definition: Definition) -> None:
         assert outcome(definition.decoder(version), data + b"\x00", BEHIND[0])[0] == "refused"
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_length_that_is_a_lie_is_seen_through_and_costs_nothing(definition: Definition) -> None:
     for version in codecs(definition):
         greedy = []

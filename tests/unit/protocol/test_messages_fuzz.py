@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from headrace.protocol.header import read_request_header, read_response_header
 from tests.support import reference_codec
-from tests.support.codec_checks import BEHIND, check_costs, check_outcome, codecs, outcome
+from tests.support.codec_checks import BEHIND, check_costs, check_outcome, codecs, for_each_message, outcome
 from tests.support.message_values import DECISIONS, examples, values_from
-from tests.support.messages import Definition, all_messages
+from tests.support.messages import Definition
 from tests.support.wire_fuzz import changed
 
 
@@ -43,13 +43,13 @@ def fuzz(definition: Definition, source: random.Random, rounds: int) -> None:
             check_outcome(definition, version, data)
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_decoder_sees_nothing_but_its_frame_and_raises_nothing_but_its_error(definition: Definition) -> None:
     fuzz(definition, random.Random(str(definition)), rounds=1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_decoder_sees_nothing_but_its_frame_and_raises_nothing_but_its_error_at_length(
     definition: Definition,
 ) -> None:
@@ -61,7 +61,7 @@ def test_a_decoder_sees_nothing_but_its_frame_and_raises_nothing_but_its_error_a
     fuzz_from()
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_large_frame_costs_memory_and_work_in_proportion(definition: Definition) -> None:
     for version in codecs(definition):
         mixed = bytes(random.Random(str(definition)).choices((0, 1, 2, 3, 4), k=1000))

@@ -8,9 +8,9 @@ from wiregen.model import Field, Struct
 
 from headrace.protocol.errors import EncodeError
 from tests.support import reference_codec
-from tests.support.codec_checks import codecs
+from tests.support.codec_checks import codecs, for_each_message
 from tests.support.message_values import other_than_default
-from tests.support.messages import Definition, all_messages, fields_of, least_of, value_at
+from tests.support.messages import Definition, fields_of, least_of, value_at
 
 
 def fields_without_place(row: Struct, version: int) -> Iterator[tuple[Field, ...]]:
@@ -22,7 +22,7 @@ def fields_without_place(row: Struct, version: int) -> Iterator[tuple[Field, ...
             yield from ((field, *rest) for rest in fields_without_place(field.struct, version))
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_field_that_a_version_lacks_is_refused_by_name_unless_it_may_be_ignored(definition: Definition) -> None:
     body = definition.message.body
     for version in codecs(definition):
@@ -48,13 +48,13 @@ MISFITS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_value_that_its_field_cannot_hold_is_refused_by_name(definition: Definition) -> None:
     check_misfits(definition, definition.versions[-1])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_a_value_that_its_field_cannot_hold_is_refused_by_name_in_every_version(definition: Definition) -> None:
     for version in codecs(definition):
         check_misfits(definition, version)
@@ -70,7 +70,7 @@ def check_misfits(definition: Definition, version: int) -> None:
             assert found == ".".join(each.name for each in path), repr(misfit)
 
 
-@pytest.mark.parametrize("definition", all_messages(), ids=str)
+@for_each_message
 def test_null_is_refused_where_the_version_has_no_null(definition: Definition) -> None:
     for version in definition.versions:
         for path in fields_of(definition.message.body, version):
