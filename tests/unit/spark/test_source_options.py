@@ -2,13 +2,15 @@
 
 import logging
 import pickle
+import re
 from typing import Any
 
 import pytest
 
 from headrace.client.errors import ConfigError
 from headrace.client.topic_partition import TopicPartition
-from headrace.spark.options import Options
+from headrace.spark.options import Option, Options
+from headrace.spark.sink_options import OPTIONS as SINK_OPTIONS
 from headrace.spark.source_options import (
     SOURCE_OPTIONS,
     Assigned,
@@ -24,6 +26,7 @@ from headrace.spark.source_options import (
 )
 from headrace.spark.source_tasks import fetch_settings
 from headrace.spark.stream_source import group_of
+from tests.support.kafka_tools import REPOSITORY
 
 SERVERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 ORDERS = {**SERVERS, "subscribe": "orders"}
@@ -229,6 +232,14 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 def test_every_option_has_a_meaning_that_is_told() -> None:
     assert all(option.meaning.endswith(".") for option in SOURCE_OPTIONS)
+
+
+@pytest.mark.parametrize(("options", "chapter"), [(SOURCE_OPTIONS, "## Source"), (SINK_OPTIONS, "## Sink")])
+def test_every_option_stands_beside_that_of_sparks_connector(options: tuple[Option, ...], chapter: str) -> None:
+    page = (REPOSITORY / "docs" / "spark-options.md").read_text()
+    rows = [line for line in page.partition(f"\n{chapter}\n")[2].partition("\n## ")[0].splitlines() if line[:1] == "|"]
+    named = {name for row in rows for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
+    assert {option.name for option in options} - named == set()
 
 
 def test_options_travel_to_the_workers() -> None:
