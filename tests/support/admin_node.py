@@ -55,6 +55,7 @@ class Client:
         self.listener = listener
         self.peer = peer
         self.session: Any = None
+        self.repeated_produce: Any = None
         self.mutes = 0
 
     def mute(self) -> None:

@@ -43,6 +43,7 @@ from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
+from headrace.server.repeated_produce import RepeatedProduce
 from headrace.server.settings import load_settings
 from headrace.server.worker import Worker
 
@@ -114,6 +115,7 @@ class Asker:
 
     def __init__(self) -> None:
         self.mutes = 0
+        self.repeated_produce: RepeatedProduce | None = None
 
     def mute(self) -> None:
         self.mutes += 1

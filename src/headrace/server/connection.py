@@ -24,7 +24,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headrace.log.slices import LogSlice
 from headrace.protocol.errors import ProtocolError
@@ -32,6 +32,9 @@ from headrace.protocol.frame import FrameError, Frames, FrameSplitter, ReceiveBu
 from headrace.protocol.types import Part
 from headrace.server.later import Later
 from headrace.server.seldom import Seldom
+
+if TYPE_CHECKING:
+    from headrace.server.repeated_produce import RepeatedProduce
 
 Reply: TypeAlias = list[Part]
 # Serve one request in buffer[start:end]; None is for requests that want no reply. Raises ProtocolError to close.
@@ -65,6 +68,7 @@ class Connection:
         "listener",
         "max_in_flight",
         "peer",
+        "repeated_produce",
         "session",
         "silent_since_ms",
     )
@@ -97,6 +101,7 @@ class Connection:
         self.max_in_flight = max_in_flight
         self.peer = sock.getpeername()
         self.session: Any = None  # what the layer above knows about this client: principal, software, fetch sessions
+        self.repeated_produce: RepeatedProduce | None = None  # what it is known to send again and again
         self.close_reason: str | None = None
         self.silent_since_ms = ACTIVE
         self._go_on()

@@ -22,12 +22,12 @@ from headrace.server.context import Context, RequestContext
 from headrace.server.handlers import SERVED
 from headrace.server.large_requests import LARGE_FROM_BYTES, check_large_request
 from headrace.server.later import Later
+from headrace.server.repeated_produce import PRODUCE_KEY, RepeatedProduce
 
 # By header version: its bytes, and what packs the frame's size, the correlation id, and no tags.
 _HEADS: Final = ((4, Struct(">ii").pack), (5, Struct(">iix").pack))
 # Their replies hold slices of log files, which are not read before they are sent. All others leave as one piece.
 _WITH_RECORDS: Final = frozenset(API_BY_NAME[name].key for name in ("Fetch", "FetchSnapshot", "ShareFetch"))
-_PRODUCE_KEY: Final = 0
 
 
 Handle: TypeAlias = Callable[[Any, RequestContext], Any]  # what a module of handlers/ has
@@ -63,6 +63,12 @@ class Dispatcher:
         self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int
     ) -> Reply | Later[Reply] | None:
         """Serve the request in buffer[start:end]. Raises ProtocolError."""
+        quotas = self._context.quotas
+        repeated = connection.repeated_produce
+        if repeated is not None and not quotas.is_active and self._around is None:
+            reply: Reply | None = repeated.serve(buffer, view, start, end)
+            if reply is not None:
+                return reply
         header, position = read_request_header(buffer, view, start, end)
         key, version, correlation_id, _, _ = header
         route = self._routes.get((key, version))
@@ -75,20 +81,21 @@ class Dispatcher:
             self._routes[key, version] = route
         if end - start >= LARGE_FROM_BYTES:
             check_large_request(buffer, position, end, key=key, version=version)
-        quotas = self._context.quotas
         meter = quotas.meter(connection, header[3]) if quotas.is_active else None
+        request_end = end
         try:
             request = route.decode(buffer, view, position, end)
         except TrailingBytesError as error:
             # Apache Kafka ignores what follows a request, and librdkafka lives on it: a null array of topics takes four
             # bytes where one is meant (#5049), so three remain; AlterUserScramCredentials ends with two tag sections.
-            request = route.decode(buffer, view, position, error.position)
+            request_end = error.position
+            request = route.decode(buffer, view, position, request_end)
         try:
             response = route.handle(request, RequestContext(self._context, connection, header, meter))
         except StorageError as error:
             response = _refused_by_the_disk(key, version, request, error)
         if meter is not None:
-            response = meter.settle(response, produced_bytes=end - start if key == _PRODUCE_KEY else 0)
+            response = meter.settle(response, produced_bytes=end - start if key == PRODUCE_KEY else 0)
         if response is None:
             return None
         if isinstance(response, Later):
@@ -96,6 +103,10 @@ class Dispatcher:
         reply = route.frame(correlation_id, route.header_version, route.encode(response))
         if meter is not None:
             meter.end()
+        elif key == PRODUCE_KEY:
+            if repeated is None:
+                repeated = connection.repeated_produce = RepeatedProduce(self._context)
+            repeated.learn(version, view[start:request_end], request, response, reply[0])
         return reply
 
 

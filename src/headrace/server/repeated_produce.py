@@ -1,0 +1,184 @@
+"""A producer says the same again and again: what was understood once need not be decoded a second time.
+
+Theory. Two Produce requests of one connection to the same partition differ in three things only: the correlation id,
+the length of the records, and the records. Their answers differ in the correlation id and in offsets and times. So a
+connection remembers, of requests with one batch that were answered well, what stood before the records, and what stood
+around the numbers of the answer. A request that begins in the same way is checked for its length and its end, its batch
+is appended, and the numbers are put into the answer.
+
+Nothing that was decided is remembered: who leads the partition, what the topic takes and what the producer has sent
+before is asked each time. Whatever is not quite the same, or may be refused, goes the long way, as if nobody had looked
+at it: an append that is refused has written nothing, and is tried there once more, for the sake of its answer. Only a
+disk that fails is not asked twice.
+
+Bounds: a connection remembers MAX_REMEMBERED beginnings, none of them longer than MAX_BEGINNING_BYTES.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Final
+
+from headrace.log.errors import StorageError
+from headrace.protocol.apis import load
+from headrace.protocol.batch import CONTROL_FLAG, LOG_OVERHEAD, TRANSACTIONAL_FLAG
+from headrace.protocol.header import response_header_version, write_response_header
+from headrace.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from headrace.protocol.primitives import uvarint
+from headrace.protocol.types import ZERO_UUID
+from headrace.server.connection import Reply
+from headrace.server.context import Context
+from headrace.server.log_errors import LOG_ERRORS, code_of
+from headrace.server.partition import Partition
+
+MAX_REMEMBERED: Final = 32
+MAX_BEGINNING_BYTES: Final = 512
+PRODUCE_KEY: Final = 0
+_FLEXIBLE_SINCE: Final = 9
+_TOPIC_IDS_SINCE: Final = 13
+_BEGINNING_AT: Final = 8  # behind the API's key, its version, and the correlation id
+_NO_TAGS: Final = bytes(3)  # of the partition, the topic and the request, which are all that follows the records
+_BATCH: Final = Struct(">8xi9xh")  # length, attributes
+_ROW: Final = Struct(">ihqqq")  # of an answer: partition, no error, base offset, append time, log start offset
+_NUMBERS_AT: Final = 6  # in a row
+_BEHIND_ROW_BYTES: Final = 9  # of an answer: no errors of records, no message, tags, throttle time, tags
+_NOT_HERE: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
+_SIZE: Final = Struct(">i")
+_NO_OFFSET: Final = -1
+_MORE: Final = 0x80  # of a byte of a varint: another one follows
+
+
+class _Remembered:
+    """One beginning: where the batch goes, and what is said then."""
+
+    __slots__ = ("acks", "answer_behind", "answer_head", "answer_size", "api", "index", "pack", "topic")
+
+    def __init__(self, api: int, topic: str | bytes, index: int, acks: int, answer: bytes) -> None:
+        numbers_at = len(answer) - _BEHIND_ROW_BYTES - _ROW.size + _NUMBERS_AT
+        self.api = api
+        self.topic = topic
+        self.index = index
+        self.acks = acks
+        self.answer_size = len(answer) - 4
+        self.answer_head = answer[8:numbers_at]
+        self.answer_behind = answer[-_BEHIND_ROW_BYTES:]
+        self.pack = Struct(f">ii{len(self.answer_head)}sqqq{_BEHIND_ROW_BYTES}s").pack
+
+
+class RepeatedProduce:
+    """What a connection remembers. All beginnings have one length, as those of one topic have: a new one forgets."""
+
+    __slots__ = ("_by_beginning", "_length_at", "_now_ms", "_partition", "_read")
+
+    def __init__(self, context: Context) -> None:
+        self._partition = context.partitions.leader
+        self._now_ms = context.clock.now_ms
+        self._by_beginning: dict[bytes, _Remembered] = {}
+        self._length_at = _BEGINNING_AT
+        self._read = _reader_of(_BEGINNING_AT)
+
+    def serve(self, buffer: bytearray, view: memoryview, start: int, end: int) -> Reply | None:
+        """The answer to the request in buffer[start:end]; None if it is not one of those, and must be decoded."""
+        at = start + self._length_at
+        if at + _BATCH.size >= end:
+            return None
+        api, correlation_id, beginning, length = self._read(buffer, start)
+        known = self._by_beginning.get(beginning)
+        if known is None or api != known.api:
+            return None
+        at += 1
+        if length & _MORE:
+            length, at = _rest_of_length(buffer, at, length)
+        records_end = at + length - 1
+        if records_end + len(_NO_TAGS) != end or buffer[records_end:end] != _NO_TAGS or at + _BATCH.size > records_end:
+            return None
+        size, attributes = _BATCH.unpack_from(buffer, at)
+        if attributes & _NOT_HERE or at + LOG_OVERHEAD + size != records_end:
+            return None
+        partition = self._partition(known.topic, known.index)
+        if type(partition) is not Partition or partition.flushes_every_append:
+            return None
+        try:
+            result = partition.append(view[at:records_end], acks=known.acks, now_ms=self._now_ms())
+        except StorageError as error:
+            return _refusal(known, correlation_id, error)
+        except LOG_ERRORS:
+            return None
+        return [
+            known.pack(
+                known.answer_size,
+                correlation_id,
+                known.answer_head,
+                result[0],
+                result[3],
+                partition.log.log_start_offset,
+                known.answer_behind,
+            )
+        ]
+
+    def learn(self, version: int, frame: memoryview, request: ProduceRequest, response: Any, answer: bytes) -> None:
+        """`frame` was decoded to this, and answered with that. Remember it if the next one may be served from it."""
+        if not _may_be_repeated(version, request, response):
+            return
+        ((name, topic_id, ((index, records, _),), _),) = request.topic_data
+        ((_, _, (row,), _),) = response.responses
+        size = 0 if records is None else len(records)
+        length = uvarint(size + 1)
+        length_at = len(frame) - len(_NO_TAGS) - size - len(length)
+        row_at = len(answer) - _BEHIND_ROW_BYTES - _ROW.size
+        if (
+            length_at > MAX_BEGINNING_BYTES
+            or frame[length_at : length_at + len(length)] != length
+            or answer[row_at : row_at + _ROW.size] != _ROW.pack(index, 0, *row[2:5])
+        ):
+            return
+        if length_at != self._length_at:
+            self._by_beginning.clear()
+            self._length_at = length_at
+            self._read = _reader_of(length_at)
+        if len(self._by_beginning) >= MAX_REMEMBERED:
+            return
+        api, _, beginning, _ = self._read(frame, 0)
+        topic = topic_id if version >= _TOPIC_IDS_SINCE else name
+        self._by_beginning[beginning] = _Remembered(api, topic, index, request.acks, answer)
+
+
+def _refusal(known: _Remembered, correlation_id: int, error: StorageError) -> Reply:
+    name, topic_id = (known.topic, ZERO_UUID) if isinstance(known.topic, str) else ("", known.topic)
+    row = PartitionProduceResponse(known.index, code_of(error), _NO_OFFSET, error_message=str(error))
+    response = ProduceResponse([TopicProduceResponse(name, topic_id, [row])])
+    version = known.api & 0xFFFF
+    header = write_response_header(correlation_id, response_header_version(PRODUCE_KEY, version))
+    body = b"".join([header, *load(PRODUCE_KEY).encode_response[version](response)])
+    return [_SIZE.pack(len(body)) + body]
+
+
+def _reader_of(length_at: int) -> Callable[[bytearray | memoryview, int], tuple[int, int, bytes, int]]:
+    """What reads the API with its version, the correlation id, a beginning, and the first byte of the length."""
+    return Struct(f">Ii{length_at - _BEGINNING_AT}sB").unpack_from  # type: ignore[return-value]
+
+
+def _may_be_repeated(version: int, request: ProduceRequest, response: Any) -> bool:
+    """One batch outside of any transaction, written well, and nothing in the request that this broker does not know."""
+    transactional_id, acks, _, topics, tags = request
+    if version < _FLEXIBLE_SINCE or transactional_id is not None or not acks or tags or len(topics) != 1:
+        return False
+    if type(response) is not ProduceResponse or len(topics[0].partition_data) != 1 or topics[0].unknown_tags:
+        return False
+    answered = response.responses[0].partition_responses[0]
+    return not answered.error_code and not topics[0].partition_data[0].unknown_tags
+
+
+def _rest_of_length(buffer: bytearray, at: int, first: int) -> tuple[int, int]:
+    """A varint that is longer than its first byte, and where it ends. What is no varint is no length either."""
+    second = buffer[at]
+    if second < _MORE:
+        return first & 0x7F | second << 7, at + 1
+    third = buffer[at + 1]
+    if third < _MORE:
+        return first & 0x7F | (second & 0x7F) << 7 | third << 14, at + 2
+    return 0, at  # more than 2 MB: whoever sends that has time for the long way
