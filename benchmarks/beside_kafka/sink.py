@@ -3,7 +3,8 @@
     python -m benchmarks.beside_kafka.sink '{"kind": "produce", ...}'    prints its port; ends with its standard input
 
 It counts bytes that the kernel throws away, and sends prebuilt answers. What the generator reaches here is the most
-that it can measure.
+that it can measure. Large answers are sent by a thread for each connection: `sendfile` leaves the interpreter to the
+others, so that a single sender is not what limits the generator.
 """
 
 import os
@@ -11,6 +12,7 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,6 +50,16 @@ class _Peer:
         self._talk = workload.talk(partition)
         self._received = 0
         self._file = -1  # of a large answer
+
+    @property
+    def has_large_answers(self) -> bool:
+        return self._talk.rest_bytes > 0
+
+    def serve(self) -> None:
+        """Until it hangs up; for a thread of its own."""
+        buffer = bytearray(_BUFFER_BYTES)
+        while self.receive(buffer):
+            pass
 
     def receive(self, buffer: bytearray) -> bool:
         """Read once, and answer the requests that are whole by that. False at the end."""
@@ -88,8 +100,11 @@ def _serve(workload: Workload) -> None:
             if fd == listening.fileno():
                 sock, _ = listening.accept()
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                peers[sock.fileno()] = _Peer(sock, workload, len(peers))
-                poll.register(sock, select.EPOLLIN)
+                peer = peers[sock.fileno()] = _Peer(sock, workload, len(peers))
+                if peer.has_large_answers:
+                    threading.Thread(target=peer.serve, daemon=True).start()
+                else:
+                    poll.register(sock, select.EPOLLIN)
             elif not peers[fd].receive(buffer):
                 poll.unregister(fd)
 
