@@ -62,11 +62,14 @@ class Pipeline(NamedTuple):
 TOGETHER: Final = (
     ("running", "hopping-changes", "tumbling-final", "session-final"),
     ("join-streams-inner", "join-streams-left", "join-streams-outer"),
-    ("sliding-changes", "session-changes"),
-    ("reduce-tumbling", "fold-session"),
+    ("sliding-changes", "sliding-final", "session-changes"),
+    ("reduce", "reduce-tumbling", "fold", "fold-session"),
     ("cogroup", "group-table"),
-    ("join-table-left", "join-global-table-inner", "join-global-table-left", "filter-table", "to-table"),
-    ("join-tables-inner", "join-tables-outer"),
+    (
+        *("join-table-inner", "join-table-left", "join-global-table-inner", "join-global-table-left"),
+        *("filter-table", "to-table"),
+    ),
+    ("join-tables-inner", "join-tables-left", "join-tables-outer"),
     ("join-foreign-key-inner", "join-foreign-key-left"),
 )
 
@@ -128,7 +131,7 @@ def _aggregates(grace_ms: int) -> dict[str, Pipeline]:
             lambda of: of.orders.group_by().agg(**_summary(), name="running"), {"operator": "aggregate"}
         ),
         **{f"{kind}-changes": windowed(kind, "changes") for kind in ("hopping", "sliding", "session")},
-        **{f"{kind}-final": windowed(kind, "final") for kind in ("tumbling", "session")},
+        **{f"{kind}-final": windowed(kind, "final") for kind in ("tumbling", "sliding", "session")},
     }
 
 
@@ -184,6 +187,13 @@ def _folds(grace_ms: int) -> dict[str, Pipeline]:
     minutes, in_minutes = _WINDOWS["tumbling"]
     sessions, in_sessions = _WINDOWS["session"]
     return {
+        "reduce": Pipeline(
+            lambda of: of.orders.group_by().reduce(reduced, name="reduce"), {"operator": "aggregate", "fold": "reduce"}
+        ),
+        "fold": Pipeline(
+            lambda of: of.orders.group_by().aggregate(nothing, summarised, _SUMMARY, name="fold"),
+            {"operator": "aggregate"},
+        ),
         "reduce-tumbling": Pipeline(
             lambda of: of.orders.group_by().windowed(minutes).reduce(reduced, name="reduce-tumbling"),
             {"operator": "aggregate", "fold": "reduce", **in_minutes, "emit": "changes", "grace_ms": grace_ms},
@@ -248,7 +258,7 @@ def _lookups() -> dict[str, Pipeline]:
         )
 
     return {
-        "join-table-left": with_table("left"),
+        **{f"join-table-{how}": with_table(how) for how in ("inner", "left")},
         **{f"join-global-table-{how}": with_global_table(how) for how in ("inner", "left")},
     }
 
@@ -260,7 +270,7 @@ def _joins_of_tables() -> dict[str, Pipeline]:
             lambda of: getattr(of.users, _HOWS[how])(of.profiles, name=name),
             {"operator": "join-tables", "how": how},
             # Of both sides' changes within a micro-batch it is not known which was the last.
-            has_other_times=how == "outer",
+            has_other_times=how != "inner",
         )
 
     def by_city(how: str) -> Pipeline:
@@ -272,7 +282,7 @@ def _joins_of_tables() -> dict[str, Pipeline]:
         )
 
     return {
-        **{f"join-tables-{how}": by_key(how) for how in ("inner", "outer")},
+        **{f"join-tables-{how}": by_key(how) for how in _HOWS},
         **{f"join-foreign-key-{how}": by_city(how) for how in ("inner", "left")},
     }
 
