@@ -64,6 +64,7 @@ class Connection:
         "_unsent",
         "_unsent_bytes",
         "_waiting",
+        "_will_send",
         "close_reason",
         "listener",
         "max_in_flight",
@@ -96,6 +97,7 @@ class Connection:
         self._mutes = 0
         self._is_reading = False
         self._is_writing = False
+        self._will_send = False  # in this turn of the loop
         self._has_frames = False  # whole ones wait in the splitter until the connection may go on
         self.listener = listener
         self.max_in_flight = max_in_flight
@@ -223,6 +225,15 @@ class Connection:
         if self._waiting and self._waiting[0] is slot and not self.is_closed:
             while self._waiting and self._waiting[0].parts is not None:
                 self._queue(self._waiting.popleft().parts or [])
+            if not self._waiting:
+                self._send()
+            elif not self._will_send:  # what waits behind it is often ready in the same turn of the loop
+                self._will_send = True
+                self._loop.call_soon(self._send_what_is_ready)
+
+    def _send_what_is_ready(self) -> None:
+        self._will_send = False
+        if self._unsent:
             self._send()
 
     def _queue(self, parts: Sequence[Part]) -> None:

@@ -23,8 +23,15 @@ def framed(body: bytes) -> bytes:
 class Pair:
     """A connection of the server and the client's end of it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, serve: Serve, *, max_in_flight: int = 100) -> None:
-        server, self.client = socket.socketpair()
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        serve: Serve,
+        *,
+        max_in_flight: int = 100,
+        kind: socket.SocketKind = socket.SOCK_STREAM,
+    ) -> None:
+        server, self.client = socket.socketpair(type=kind)
         server.setblocking(False)
         self.client.setblocking(False)
         self.closed: list[Connection] = []
@@ -104,6 +111,27 @@ def test_a_later_reply_holds_back_the_ones_behind_it() -> None:
         promised[b"wait2"].resolve([b"second."])
         promised[b"wait1"].resolve([b"first."])
         assert await pair.receive(15) == b"first.bsecond.c"
+        pair.end()
+
+    run(story)
+
+
+def test_later_replies_of_one_turn_leave_in_one_write() -> None:
+    promised: list[Later[Reply]] = []
+
+    def serve(*_: object) -> Later[Reply]:
+        promised.append(Later())
+        return promised[-1]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve, kind=socket.SOCK_SEQPACKET)  # which keeps writes apart
+        await pair.send(framed(b"x") * 6)
+        await pair.until(lambda: len(promised) == 6)
+        for number, later in enumerate(promised[:5]):
+            later.resolve([b"%d" % number])
+        assert await loop.sock_recv(pair.client, 100) == b"01234"  # though the last one still waits
+        promised[5].resolve([b"5"])
+        assert await loop.sock_recv(pair.client, 100) == b"5"
         pair.end()
 
     run(story)
