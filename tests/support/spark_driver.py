@@ -66,7 +66,7 @@ def copying(spark: SparkSession, told: dict[str, Any]) -> DataStreamWriter:
 
 
 def prepare_end(place: str, *, batch_id: int | None = None, app: str | None = None) -> None:
-    """Die in the middle of a transaction, before its commit, or right after it; or when a naive sink has sent.
+    """Die in the middle of a transaction, before its commit, or right after it.
 
     In the write of this micro-batch, of this application, or of any.
     """
@@ -74,7 +74,6 @@ def prepare_end(place: str, *, batch_id: int | None = None, app: str | None = No
         "middle": (TableWriter, "add"),
         "before": (AppSink, "_mark"),
         "after": (Producer, "commit_transaction"),
-        "sent": (TableWriter, "finish"),
     }
     kind, name = patched[place]
     original, write = getattr(kind, name), driver_sink._write
