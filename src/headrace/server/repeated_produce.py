@@ -159,7 +159,7 @@ def _refusal(known: _Remembered, correlation_id: int, error: StorageError) -> Re
 
 def _reader_of(length_at: int) -> Callable[[bytearray | memoryview, int], tuple[int, int, bytes, int]]:
     """What reads the API with its version, the correlation id, a beginning, and the first byte of the length."""
-    return Struct(f">Ii{length_at - _BEGINNING_AT}sB").unpack_from  # type: ignore[return-value]
+    return Struct(f">Ii{length_at - _BEGINNING_AT}sB").unpack_from
 
 
 def _may_be_repeated(version: int, request: ProduceRequest, response: Any) -> bool:
