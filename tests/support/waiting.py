@@ -6,7 +6,7 @@ from typing import Final
 
 DEADLINE_SECONDS: Final = 120.0  # so long the machine may be busy; what needs it is broken
 _LOOK_EVERY_SECONDS: Final = 0.01
-_PAUSES_PER_LOOK: Final = 4  # one that takes long, such as reading a topic, must not take a core from what it waits for
+_PAUSES_PER_LOOK: Final = 9  # one that takes long, such as reading a topic, must not take a core from what it waits for
 
 
 def wait_until(
