@@ -103,6 +103,7 @@ def _store(log: "Log", view: memoryview, batches: Sequence[Incoming], now_ms: in
     _, last_end, last_header = batches[-1]
     last_offset = last_header[0] + last_header[6]
     max_timestamp = max([header[8] for _, _, header in batches])
+    log.load_producers_if_easy()
     segment = log.segment_for(last_end - first_start, first_header[0], last_offset, max_timestamp, now_ms)
     shift = _write(log, segment, view[first_start:last_end]) - first_start
     epoch = None

@@ -273,6 +273,15 @@ class Log:
             self.producer_states.settle_below(self.high_watermark)
         return self.producer_states
 
+    def load_producers_if_easy(self) -> None:
+        """Before an append, as long as nothing has to be replayed: the first fetch or roll needs them anyway.
+
+        Then it would have to read all that was appended until then.
+        """
+        if self.producer_states is None and self.producer_history.is_saved(self.log_end_offset):
+            with contextlib.suppress(OSError):  # whoever needs them will hear of it
+                self.producer_states = self.producers
+
     @property
     def epochs(self) -> EpochHistory:
         return self.epoch_file.history

@@ -37,6 +37,10 @@ class ProducerHistory:
     def snapshot_offsets(self) -> tuple[int, ...]:
         return tuple(self._snapshots)
 
+    def is_saved(self, offset: int) -> bool:
+        """Does it take no replay to know them as they were before `offset`?"""
+        return offset in self._snapshots or offset == self._segments[0].base_offset
+
     def before(self, offset: int) -> ProducerStates:
         """As they were before `offset`, a batch boundary."""
         start_offset, states = self._newest_snapshot(offset)

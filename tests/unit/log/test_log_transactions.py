@@ -5,7 +5,7 @@ import pytest
 from headrace.log.aborted import AbortedTxn
 from headrace.log.config import LogConfig
 from headrace.log.log import Log
-from headrace.log.memory_fs import MemoryFileSystem
+from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.log.names import ABORTED_INDEX
 from tests.support.log_batches import NOW_MS, append, end_transaction, run_chores
 
@@ -34,6 +34,31 @@ def test_without_transactions_the_last_stable_offset_is_the_high_watermark(log: 
     assert (log.last_stable_offset, log.first_unstable_offset) == (0, None)
     log.raise_high_watermark(1)
     assert log.last_stable_offset == 1
+
+
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_who_first_asks_for_it_reads_nothing_of_what_was_appended(fs: MemoryFileSystem, is_reopened: bool) -> None:
+    log = open_log(fs, clean=True)
+    if is_reopened:
+        append(log)
+        log.close()
+        log = open_log(fs, clean=True)
+    append(log)
+    append(log)
+    log.raise_high_watermark(log.log_end_offset)
+    fs.faults.append(Fault("read", path_end=".log", times=1000))
+    assert log.last_stable_offset == log.log_end_offset
+
+
+def test_a_snapshot_that_cannot_be_read_keeps_nobody_from_appending(fs: MemoryFileSystem) -> None:
+    log = open_log(fs)
+    append(log, producer=7)
+    log.close()
+    log = open_log(fs, clean=True)
+    fs.faults.append(Fault("read", path_end=".snapshot"))
+    append(log)
+    assert log.log_end_offset == 2
+    assert [state.producer_id for state in log.producers] == [7]
 
 
 def test_an_open_transaction_holds_readers_back(log: Log) -> None:
