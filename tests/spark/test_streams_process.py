@@ -75,7 +75,8 @@ def reminded(context: Context) -> Rows:
 
 
 def clicks_app() -> App:
-    app = App("clicks", "nowhere:1", grace="0s", dead_letters="dead")
+    # With one partition, there is a process less for each operator in Python.
+    app = App("clicks", "nowhere:1", grace="0s", dead_letters="dead", partitions=1)
     clicks = app.stream("clicks", key="user", value=Json(CLICKS))
     visits = clicks.process(
         visit,
@@ -93,7 +94,7 @@ def clicks_app() -> App:
 
 def pings_app() -> App:
     """What goes by the clock, beside something that does not."""
-    app = App("pings", "nowhere:1", grace="0s", dead_letters="dead")
+    app = App("pings", "nowhere:1", grace="0s", dead_letters="dead", partitions=1)
     app.stream("others", key="user", value=Json(CLICKS)).to("copies")
     pings = app.stream("pings", key="user", value=Json(CLICKS))
     pings.process(

@@ -21,7 +21,7 @@ def at(second: int) -> str:
 
 
 def joins_app() -> App:
-    app = App("table-joins", "nowhere:1", grace="0s")
+    app = App("table-joins", "nowhere:1", grace="0s", partitions=1)  # a process less for each operator in Python
     orders = app.stream("orders", value=Json("id long, user string"))
     users = app.table("users", key="user", value=Json("tier string"))
     orders.join(users, on="user", name="known").to("known")
