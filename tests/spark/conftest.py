@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import headrace
-from headrace.spark import archive, java, make_archive, spark_session
+from headrace.spark import archive, driver_sink, java, make_archive, spark_session
 from headrace.spark.spark_session import session
 from tests.support.kafka_tools import REPOSITORY
 from tests.support.spark_queries import LineFiles
@@ -82,6 +82,9 @@ def broker() -> Iterator[headrace.Broker]:
     """
     with headrace.Broker(log_retention_ms=-1) as made:
         yield made
+        # Sinks stay open between micro-batches. Without their broker they would try its port for ever, which may be
+        # the next that Spark listens on, for one connection only: that of a worker, which then waits in vain.
+        driver_sink._forget_all()
 
 
 @pytest.fixture
