@@ -1,10 +1,15 @@
 """A windowed count by key as a pipeline over a topic, beside the same pipeline over files that Spark reads itself.
 
-    python -m benchmarks streams_windows             2 M records of 1 M keys, and three sizes of one pipeline
+    python -m benchmarks streams_windows             2 M records of 1 M keys, about four minutes
     python -m benchmarks streams_windows --quick     a tenth of that
 
-Both sides are one plan, compiled alike: decode JSON, count per key and minute, encode. Only the source differs: a topic
-of a broker in a process of its own, or Parquet files with the same records. What comes out goes to Spark's sink "noop".
+Both sides are one plan, compiled alike: decode JSON, count per key and minute, encode each row that has changed, in
+update mode, with the same state store. Only the source differs: a topic of a broker in a process of its own, or Parquet
+files which Spark reads in the JVM. The files have the columns that the source gives, and values are JSON in both: typed
+columns would be another query, and a topic has none. What comes out goes to Spark's sink "noop".
+
+Of the time, about two thirds are Spark's state store, on both sides: a look and a write for each key and window, and a
+micro-batch without records at the end, in which windows that are over are taken out.
 """
 
 import time
@@ -13,14 +18,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-import headrace
-import headrace.arrow
 from benchmarks.beside_kafka.competitors import scratch_directory
+from benchmarks.beside_spark.events import BROKER_CONFIGS, PARTITIONS, events, fill
 from benchmarks.beside_spark.session import cpu_seconds, spark_session
 from benchmarks.figures import Figure
 from headrace.spark.source_schema import arrow_schema, spark_schema
@@ -32,11 +35,8 @@ from headrace.streams.queries import cut
 from headrace.streams.rewrites import rewrite
 from tests.support.broker_process import BrokerProcess
 
-_PARTITIONS: Final = 2
 _MILLION: Final = 1_000_000
-_ROWS_AT_ONCE: Final = 100_000
-_START_MS: Final = 1_767_225_600_000
-_RECORDS_PER_MINUTE: Final = 500_000
+_WARM_UP: Final = 2  # rounds of a tenth of the records, in which the JVM compiles what it runs
 _QUERY_SECONDS: Final = 1_800
 _PEER: Final = "Spark's Parquet source"
 
@@ -48,13 +48,15 @@ class Effort(NamedTuple):
 
 
 class Round(NamedTuple):
+    """`cpu_seconds_per_million` is that of Spark's JVM and its Python workers. `state_rows` are the most there were."""
+
     rows_per_second: float
     cpu_seconds_per_million: float
     state_rows: int
     state_mb: float
 
 
-FULL: Final = Effort(records=2 * _MILLION, keys=_MILLION, rounds=3)
+FULL: Final = Effort(records=2 * _MILLION, keys=_MILLION, rounds=2)
 QUICK: Final = Effort(records=200_000, keys=100_000, rounds=2)
 
 
@@ -67,54 +69,46 @@ def run_quick() -> list[Figure]:
 
 
 def measure(effort: Effort) -> list[Figure]:
-    with scratch_directory() as directory, BrokerProcess(directory) as broker, spark_session() as (spark, _):
+    with (
+        scratch_directory() as directory,
+        BrokerProcess(directory, configs=BROKER_CONFIGS) as broker,
+        spark_session() as (spark, _),
+    ):
         bench = _Bench(spark, broker.bootstrap, directory)
-        return [*_beside_parquet(bench, effort), *_growth(bench, effort)]
+        bench.fill("warm-up", effort.records // 10, effort.keys // 10)
+        bench.fill("events", effort.records, effort.keys)
+        for _ in range(_WARM_UP):
+            bench.both("warm-up")
+        return _figures(effort, [bench.both("events") for _ in range(effort.rounds)])
 
 
-def _beside_parquet(bench: "_Bench", effort: Effort) -> list[Figure]:
-    bench.fill("events", effort.records, effort.keys)
-    ours, peers = [], []
-    for turn in range(effort.rounds + 1):
-        rounds = bench.run("events", from_files=False), bench.run("events", from_files=True)
-        if turn:  # the first one warms both up
-            ours.append(rounds[0].rows_per_second)
-            peers.append(rounds[1].rows_per_second)
+def _figures(effort: Effort, rounds: list[tuple[Round, Round]]) -> list[Figure]:
+    ours, peers = zip(*rounds, strict=True)
+    assert len({each.state_rows for each in (*ours, *peers)}) == 1, rounds
     name = f"windowed count by key, {effort.records:,} records, {effort.keys:,} keys"
-    return [Figure.beside(name, "rows/s", ours, peers, goal=0.8, peer_name=_PEER)]
-
-
-def _growth(bench: "_Bench", effort: Effort) -> list[Figure]:
-    """What a record costs when there are 1, 10 and 100 times as many of them, and of keys."""
-    figures = []
-    for times in (1, 10, 100):
-        records, keys = effort.records * times // 100, effort.keys * times // 100
-        topic = f"times-{times}"
-        bench.fill(topic, records, keys)
-        found = bench.run(topic, from_files=False)
-        note = f"{found.state_rows:,} rows of state, {found.state_mb:.0f} MB"
-        name = f"the same pipeline, {records:,} records, {keys:,} keys: CPU of a million records"
-        figures.append(Figure(name, found.cpu_seconds_per_million, "s", note=note))
-    return figures
+    note = f"{ours[0].state_rows:,} rows of state, {ours[0].state_mb:.0f} MB"
+    rates = [[each.rows_per_second for each in side] for side in (ours, peers)]
+    costs = [[each.cpu_seconds_per_million for each in side] for side in (ours, peers)]
+    return [
+        Figure.beside(name, "rows/s", *rates, goal=0.8, peer_name=_PEER, note=note),
+        Figure.beside(f"{name}: CPU of a million", "s", *costs, at_most=True, peer_name=_PEER),
+    ]
 
 
 class _Bench:
     """One session, one broker, and topics which are there as files, too."""
 
     def __init__(self, spark: SparkSession, address: str, directory: Path) -> None:
-        self._spark = own_session(spark, _PARTITIONS)
+        self._spark = own_session(spark, PARTITIONS)
         self._address = address
         self._directory = directory
         self._runs = count()
 
     def fill(self, topic: str, records: int, keys: int) -> None:
-        (self._directory / topic).mkdir()
-        with headrace.Admin(self._address) as admin:
-            admin.create_topic(topic, partitions=_PARTITIONS)
-        with headrace.Producer(self._address) as producer:
-            for number, table in enumerate(_events(records, keys)):
-                headrace.arrow.write(table, topic, producer)
-                pq.write_table(_as_source(table, topic), self._directory / topic / f"{number:05d}.parquet")
+        fill(self._address, topic, self._kept_as_files(topic, events(records, keys)))
+
+    def both(self, topic: str) -> tuple[Round, Round]:
+        return self.run(topic, from_files=False), self.run(topic, from_files=True)
 
     def run(self, topic: str, *, from_files: bool) -> Round:
         """Work off all of a topic, or of its files, with a new checkpoint."""
@@ -127,10 +121,16 @@ class _Bench:
         seconds, cpu = time.perf_counter() - before, cpu_seconds() - cpu_before
         progress: list[Any] = query.recentProgress
         rows = sum(each["numInputRows"] for each in progress)
-        (state,) = progress[-1]["stateOperators"]
-        return Round(
-            rows / seconds, cpu / rows * _MILLION, int(state["numRowsTotal"]), int(state["memoryUsedBytes"]) / 1e6
-        )
+        states = [each["stateOperators"][0] for each in progress if each["stateOperators"]]
+        most_rows = max(int(state["numRowsTotal"]) for state in states)
+        most_mb = max(int(state["memoryUsedBytes"]) for state in states) / 1e6
+        return Round(rows / seconds, cpu / rows * _MILLION, most_rows, most_mb)
+
+    def _kept_as_files(self, topic: str, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        (self._directory / topic).mkdir()
+        for number, table in enumerate(tables):
+            pq.write_table(_as_source(table, topic), self._directory / topic / f"{number:05d}.parquet")
+            yield table
 
 
 class _Topics(ClusterTopics):
@@ -159,26 +159,9 @@ def _take(records: DataFrame) -> None:
 
 def _plan(topic: str) -> Plan:
     app = App(f"count-{topic}", "nowhere:1", grace="1m")
-    events = app.stream(topic, value=Json("user string, n long"))
-    events.group_by("user").windowed(tumbling("1m")).count("events", name="per-minute").to("out")
+    rows = app.stream(topic, value=Json("user string, n long"))
+    rows.group_by("user").windowed(tumbling("1m")).count("events", name="per-minute").to("out")
     return app.plan
-
-
-def _events(records: int, keys: int) -> Iterator[pa.Table]:
-    """In the order of time; keys are drawn at random, and always the same ones."""
-    random = np.random.default_rng(1)
-    for first in range(0, records, _ROWS_AT_ONCE):
-        size = min(_ROWS_AT_ONCE, records - first)
-        users = random.integers(0, keys, size)
-        times = _START_MS + np.arange(first, first + size) * 60_000 // _RECORDS_PER_MINUTE
-        yield pa.table(
-            {
-                "key": [b"%d" % user for user in users],
-                "value": [b'{"user":"u%07d","n":%d}' % (user, number) for number, user in enumerate(users, first)],
-                "partition": pa.array(users % _PARTITIONS, pa.int32()),
-                "timestamp": pa.array(times, pa.timestamp("ms", "UTC")),
-            }
-        )
 
 
 def _as_source(table: pa.Table, topic: str) -> pa.Table:

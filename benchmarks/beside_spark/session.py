@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -44,18 +44,36 @@ def worker_peaks_mb() -> list[float]:
     return [each.peak_mb for each in processes.values() if _DAEMON in each.command and each.parent in daemons]
 
 
+def reset_worker_peaks() -> None:
+    """From now on `worker_peaks_mb` are those since now."""
+    for pid, each in _of_spark().items():
+        if _DAEMON in each.command:
+            with suppress(OSError):  # it has ended meanwhile
+                Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
 def cpu_seconds() -> float:
     """What the JVM of this session and its Python workers have used so far."""
     return sum(each.cpu_seconds for each in _of_spark().values())
+
+
+def tree_cpu_seconds() -> float:
+    """What this process and all below it have used so far."""
+    processes = dict(_processes())
+    return sum(processes[pid].cpu_seconds for pid in _with_descendants({os.getpid()}, processes))
 
 
 def _of_spark() -> dict[int, _Process]:
     """The JVM that this process has started, and everything below it."""
     processes = dict(_processes())
     found = {pid for pid, each in processes.items() if each.parent == os.getpid() and "java" in each.command}
+    return {pid: processes[pid] for pid in _with_descendants(found, processes)}
+
+
+def _with_descendants(found: set[int], processes: Mapping[int, _Process]) -> set[int]:
     while more := {pid for pid, each in processes.items() if each.parent in found} - found:
-        found |= more
-    return {pid: processes[pid] for pid in found}
+        found = found | more
+    return found
 
 
 def _processes() -> Iterator[tuple[int, _Process]]:
