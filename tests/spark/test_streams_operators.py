@@ -53,6 +53,7 @@ def orders_app() -> App:
     users = app.table("users", key="name", value=Json("name string, age int"))
     users.filter(col.age >= 18).select(years=col.age).to("adults")
     users.check(col.age >= 18, "too young", name="adult").to("checked-users")
+    users.map_values(lambda row: {"twice": 2 * row["age"]}, schema="twice long").to("twice-users")
     users.to_stream().to("user-changes", value=Json("name string, age int"))
     pairs = app.stream("pairs", value=Own("left string, right long", decode_pair, encode_pair), time="left")
     pairs.to("turned", value=Own("left string, right long", decode_pair, encode_pair))
@@ -160,6 +161,15 @@ def test_a_table_is_filtered_by_deletions(ran: AppTest) -> None:
         (b"ann", {"name": "ann", "years": 30}),
         (b"bob", None),
         (b"ann", None),
+        (b"bob", None),
+    ]
+
+
+def test_a_function_of_the_rows_of_a_table_is_not_asked_about_deletions(ran: AppTest) -> None:
+    assert [(record.key, record.json and record.json["twice"]) for record in ran.read("twice-users")] == [
+        (b"ann", 60),
+        (b"bob", 20),
+        (b"ann", 34),
         (b"bob", None),
     ]
 

@@ -1,6 +1,7 @@
 """What all handles have in common: an app, a plan node, and how arguments of users become parts of the next node."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.streams.columns import Column, expression_of
@@ -8,7 +9,8 @@ from headrace.streams.errors import PlanError
 from headrace.streams.expressions import ColumnRef, Expression
 from headrace.streams.failing import MAX_ERROR_LENGTH, bounded
 from headrace.streams.functions import function_of
-from headrace.streams.plan import Condition, Named, Node
+from headrace.streams.plan import Condition, Map, Named, Node
+from headrace.streams.schema import names, parse_schema
 from headrace.streams.shapes import Shape, check_condition, check_expression, check_names, check_new_columns
 
 if TYPE_CHECKING:
@@ -64,6 +66,20 @@ class Handle:
         taken = self.app.names.take(operator.kind, name)
         inputs = (self.node, *(other.node for other in others))
         return self.app.note(operator(name=taken, inputs=inputs, shape=shape, **fields))
+
+    def _map_values(self, values: Sequence[object], named: Mapping[str, object], schema: str, name: str | None) -> Map:
+        """`map_values` with a function: the key's columns stay, and those of the schema come."""
+        where, shape = "map_values", self.node.shape
+        if len(values) != 1 or named:
+            raise PlanError(f"{where} with a schema takes one function from a row to a row")
+        added = parse_schema(schema)
+        clash = set(names(added)) & set(shape.key)
+        if clash:
+            raise PlanError(f"{where}: {min(clash)!r} is the key, which map_values does not change: use map")
+        key = tuple(field for field in shape.columns if field.name in shape.key)
+        check_new_columns(names(key + added), where=where)
+        function = function_of(values[0], where=where)
+        return self._make(Map, name, replace(shape, columns=key + added), function=function, values_only=True)
 
     def _same_app(self, other: "Handle", *, where: str) -> None:
         if other.app is not self.app:

@@ -83,18 +83,7 @@ class Stream(Handle):
         """`select` under its name in Kafka Streams; or a function from a row to a dict of `schema`'s columns."""
         if schema is None:
             return self._select(values, named, name, where="map_values")
-        if len(values) != 1 or named:
-            raise PlanError("map_values with a schema takes one function from a row to a row")
-        shape, where = self.node.shape, "map_values"
-        added = parse_schema(schema)
-        clash = set(names(added)) & set(shape.key)
-        if clash:
-            raise PlanError(f"{where}: {min(clash)!r} is the key, which map_values does not change: use map")
-        key = tuple(field for field in shape.columns if field.name in shape.key)
-        check_new_columns(names(key + added), where=where)
-        function = function_of(values[0], where=where)
-        made = replace(shape, columns=key + added)
-        return self._stream(self._make(Map, name, made, function=function, values_only=True))
+        return self._stream(self._map_values(values, named, schema, name))
 
     def map(
         self, function: RowFunction, schema: str, *, key: str | Sequence[str] | None = None, name: str | None = None

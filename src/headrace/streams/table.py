@@ -4,6 +4,7 @@ A table changes by upserts and deletions, and all operations on it do: a filter 
 deletion of its key, a join follows both of its sides.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,11 +54,15 @@ class Table(Handle):
 
     def select(self, *columns: str | Column, name: str | None = None, **named: object) -> "Table":
         """Only these columns, and the key's, which always stay."""
-        shape = self.node.shape
-        chosen = keep_key(named_columns(columns, named, shape, where="select"), shape, where="select")
-        return self._table(self._make(Select, name, projected(shape, chosen), columns=chosen))
+        return self._select(columns, named, name, where="select")
 
-    map_values = select
+    def map_values(
+        self, *values: str | Column | RowFunction, schema: str | None = None, name: str | None = None, **named: object
+    ) -> "Table":
+        """`select` under its name in Kafka Streams; or a function from a row to a dict of `schema`'s columns."""
+        if schema is None:
+            return self._select(values, named, name, where="map_values")
+        return self._table(self._map_values(values, named, schema, name))
 
     def emit(self, when: Emit) -> "Table":
         """When the results of an aggregation leave it: "changes", each time they change (at most once per micro-batch),
@@ -113,6 +118,13 @@ class Table(Handle):
         if tuple(left for left, _ in pairs) == ours.key:
             return self._table(self._make(TableJoin, name, shape, other, how=how, on=pairs))
         return self._table(self._make(ForeignKeyJoin, name, shape, other, how=how, on=pairs))
+
+    def _select(
+        self, columns: Sequence[object], named: Mapping[str, object], name: str | None, *, where: str
+    ) -> "Table":
+        shape = self.node.shape
+        chosen = keep_key(named_columns(columns, named, shape, where=where), shape, where=where)
+        return self._table(self._make(Select, name, projected(shape, chosen), columns=chosen))
 
     def _table(self, node: Any) -> "Table":
         return Table(self.app, node)

@@ -177,6 +177,7 @@ def test_an_aggregation_is_emitted_in_one_way() -> None:
         (lambda o, u: o.branch(a=col.id > 1, default="a"), "so is a condition"),
         (lambda o, u: o.map_values(dict, schema="id long", n=col.id), "takes one function"),
         (lambda o, u: o.select_key("id").map_values(dict, schema="id long"), "does not change: use map"),
+        (lambda o, u: u.map_values(dict, schema="user string"), "does not change: use map"),
         (lambda o, u: o.map(dict, "id long", key="n"), "no column 'n'"),
         (lambda o, u: o.to("a b"), "a topic has 1 to 249"),
         (lambda o, u: o.to("a", value=Json("nope long")), "no column 'nope'"),

@@ -148,12 +148,15 @@ def _map(df: DataFrame, node: Map) -> _Trial:
     key = node.shape.key if node.values_only else ()
     columns = tuple(field for field in node.shape.columns if field.name not in key)
     function, wanted = node.function, names(columns)
+    given, is_table = names(node.input.shape.columns), node.shape.kind is not Kind.STREAM
 
     def make(row: Row) -> list[Row]:
-        return [_checked(function, _called(function, row), wanted)]
+        if is_table and row[DELETED]:  # there is no row to make something of
+            return [{}]
+        return [_checked(function, _called(function, {name: row[name] for name in given}), wanted)]
 
     kept = (*key, *_hidden(df))
-    return _Trial(node.name, names(node.input.shape.columns), kept, _made_of(columns), make)
+    return _Trial(node.name, (*given, DELETED), kept, _made_of(columns), make)
 
 
 def _flat_map(df: DataFrame, node: FlatMap) -> _Trial:
