@@ -33,6 +33,7 @@ MODULES: Final = (
     "spark_sink",
     "streams_windows",
     "streams_joins",
+    "streams_growth",
 )
 WIDTH: Final = 160  # where nobody knows how wide the screen is
 _VERDICTS: Final = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
