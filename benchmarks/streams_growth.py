@@ -13,7 +13,6 @@ and taken off. Growth is linear if a record costs with 100 times as many what it
 quarter, which is for caches that become too small, and for a machine that is never the same twice.
 """
 
-import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -130,7 +129,6 @@ class _Bench:
         assert last.rows == size, last
         largest = max((each.queries[0] for each in seen if each.queries), key=lambda each: each.state_rows)
         disk = sum(path.stat().st_size for path in state.rglob("*") if path.is_file())
-        shutil.rmtree(state)
         return Cost(cpu, largest.state_rows, largest.state_bytes / 1e6, disk / 1e6, max(worker_peaks_mb()))
 
 
