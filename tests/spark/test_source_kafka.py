@@ -72,7 +72,7 @@ def test_streams(spark: SparkSession, kafka_bootstrap: str, topic: str, tmp_path
 def test_a_topic_made_anew_while_the_query_rests(
     spark: SparkSession, kafka_bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    """With more records than before, so that offsets alone do not tell."""
+    """With more records than before in one partition, and as many in the other: offsets alone do not tell."""
     rows = Rows()
     options = {"subscribe": topic, "startingOffsets": "earliest", "kafka__group__id": f"{topic}-lag"}
     rows.run(stream(spark, kafka_bootstrap, **options), tmp_path)
@@ -81,10 +81,11 @@ def test_a_topic_made_anew_while_the_query_rests(
         eventually(lambda: topic not in [each.name for each in admin.list_topics()])
     create(kafka_bootstrap, topic, partitions=2)
     fill(kafka_bootstrap, topic, range(1_000, 1_200))
+    fill(kafka_bootstrap, topic, range(2_000, 2_030), partition=1)
     with pytest.raises(StreamingQueryException, match=f"Topic {topic} was deleted, and another was made"):
         rows.run(stream(spark, kafka_bootstrap, **options), tmp_path)
     rows.run(stream(spark, kafka_bootstrap, failOnDataLoss=False, **options), tmp_path)
-    assert rows.values == [*range(60), *range(100, 130), *range(1_000, 1_200)]
+    assert rows.values == [*range(60), *range(100, 130), *range(1_000, 1_200), *range(2_000, 2_030)]
 
 
 def test_read_committed(spark: SparkSession, kafka_bootstrap: str) -> None:
