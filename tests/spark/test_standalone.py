@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +13,7 @@ import pytest
 
 import headrace
 from tests.support.both_brokers import unique
+from tests.support.driver_processes import GIVEN_UP, end
 from tests.support.kafka_tools import REPOSITORY
 from tests.support.streams_cluster import DRIVER_ENVIRONMENT, WORKERS, Cluster, spark_cluster
 from tests.support.waiting import wait_until
@@ -104,6 +104,36 @@ class Orders:
         return [json.loads(value) for value in table.column("value").to_pylist()]
 
 
+class Driver:
+    """The pipeline, in a process of its own. Given up by Spark, it is started again, as a watcher would do."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+        self._command = command
+        self._environment = environment
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                self._command, env=self._environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def goes_on(self) -> bool:
+        """It runs, or runs again; a failure of its own is the test's."""
+        assert self._process is not None
+        if self._process.poll() is not None:
+            said = self._log.read_text()[-4000:]
+            assert self._process.returncode == 1, said
+            assert GIVEN_UP in said, said
+            self.start()
+        return True
+
+    def end(self) -> None:
+        if self._process is not None:
+            end(self._process)
+
+
 def test_keyed_state_on_a_shared_path_survives_a_worker_that_is_killed_in_the_middle_of_a_task(
     cluster: Cluster, broker: headrace.Broker, tmp_path: Path
 ) -> None:
@@ -118,31 +148,24 @@ def test_keyed_state_on_a_shared_path_survives_a_worker_that_is_killed_in_the_mi
         "XDG_STATE_HOME": str(tmp_path / "home"),
     }
     command = [*COMMAND, "pipeline", "run", str(PIPELINE), "--master", cluster.url, "--state", shared.as_uri()]
-    log = tmp_path / "driver.log"
+    driver = Driver(command, {**os.environ, **DRIVER_ENVIRONMENT, **told}, tmp_path / "driver.log")
+
+    def wait_for_all(what: str) -> None:
+        wait_until(lambda: driver.goes_on() and orders.are_all_there(), what, seconds=WAIT_SECONDS)
+
     orders.send(40)
-    with (
-        log.open("w") as file,
-        subprocess.Popen(
-            command, env={**os.environ, **DRIVER_ENVIRONMENT, **told}, stdout=file, stderr=subprocess.STDOUT
-        ) as driver,
-    ):
-
-        def wait_for_all(what: str) -> None:
-            wait_until(lambda: orders.are_all_there() or driver.poll() is not None, what, seconds=WAIT_SECONDS)
-            assert driver.poll() is None, log.read_text()[-4000:]
-
-        try:
-            wait_for_all("the first orders, on two workers")
-            mark.write_text(" ".join(map(str, cluster.workers)))
-            orders.send(40)
-            wait_for_all("the orders of whose tasks one was killed")
-            assert not mark.exists()
-            assert cluster.state()["aliveworkers"] == WORKERS - 1
-            orders.send(40)
-            wait_for_all("the orders after that, on one worker")
-            driver.send_signal(signal.SIGTERM)
-            assert driver.wait(WAIT_SECONDS) == 0, log.read_text()[-4000:]
-        finally:
-            driver.kill()
+    try:
+        driver.start()
+        wait_for_all("the first orders, on two workers")
+        mark.with_name("new").write_text(" ".join(map(str, cluster.workers)))
+        mark.with_name("new").rename(mark)  # there at once, and whole
+        orders.send(40)
+        wait_for_all("the orders of whose tasks one was killed")
+        assert not mark.exists()
+        wait_until(lambda: cluster.state()["aliveworkers"] == WORKERS - 1, "the master has missed a worker")
+        orders.send(40)
+        wait_for_all("the orders after that, on one worker")
+    finally:
+        driver.end()
     orders.check()
     assert (shared / "plan.json").exists()

@@ -86,5 +86,5 @@ def _running(command: Sequence[str], environment: dict[str, str], log: Path) -> 
 def _answers(cluster: Cluster) -> bool:
     try:
         return bool(cluster.state())
-    except OSError:
+    except (OSError, ValueError):  # the page may be there a moment before the one for programs is
         return False
