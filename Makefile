@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check units rules bench gen lock clean
+.PHONY: help setup demo test check units rules slow spark bench gen lock clean
 
 help:            ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,12 @@ rules: $(READY)
 	$(BIN)/python tools/compatibility.py --check
 
 test: check      ## everything: check, then the slow tests, Apache Kafka as the judge, and Spark
+	@$(MAKE) --no-print-directory --keep-going slow spark # one run shows all that fails
+
+slow: $(READY)
 	$(BIN)/pytest tests --ignore tests/spark -m "slow or kafka" --quiet --numprocesses 4 # they wait as much as they compute
+
+spark: $(READY)
 	$(BIN)/pytest tests/spark --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder # the longest files come first
 
 bench: $(READY)  ## measure, and print the figures beside their goals
