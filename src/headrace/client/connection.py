@@ -15,6 +15,7 @@ Everything here belongs to the loop's thread.
 """
 
 import asyncio
+import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -321,6 +322,18 @@ class Connection:
                     "and a plain-text one?"
                 )
             )
+            return
+        if self._waiting and self.close_error is None:
+            self._look_for_reset()
+
+    def _look_for_reset(self) -> None:
+        """Close the connection if the broker has broken it off, for the sake of those who wait for answers.
+
+        uvloop tells of an error only once; if something was received before it, that is what is read then, and nobody
+        would hear of the error behind it until the requests have timed out.
+        """
+        if code := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.close(_lost(self.address, f"the broker broke it off: {os.strerror(code)}"))
 
     def _take(self, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
         """One response. Raises ProtocolError."""

@@ -172,7 +172,18 @@ class Connection:
         if are_small and unsent:
             self._send_at_once()
         else:
+            if not unsent:
+                self._look_for_reset()
             self._send()
+
+    def _look_for_reset(self) -> None:
+        """Close the connection if the client has broken it off. Where something is sent, sending tells the same.
+
+        uvloop tells of an error only once; if something was received before it, that is what is read then, and nobody
+        would ever hear of the error behind it.
+        """
+        if code := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.close(f"the client broke it off: {os.strerror(code)}")
 
     @property
     def _is_blocked(self) -> bool:

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
+import uvloop
 
 from headrace.client.config import Address
 from headrace.client.connecting import open_connection
@@ -28,6 +29,7 @@ from headrace.protocol.messages.fetch import (
 )
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from tests.support.broken_off import say_and_break_off, tcp_pair
 from tests.support.scripted_peer import ALL_VERSIONS, Asked, ScriptedPeer, reply, versions_response
 
 METADATA = MetadataRequest([])
@@ -412,3 +414,22 @@ def test_an_error_of_api_versions_is_raised() -> None:
                 await connect(peer.address)
 
     run(story)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_broker_that_breaks_off_behind_half_an_answer_is_noticed(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """uvloop tells of a reset once, and then what came before it is read."""
+    near, far = tcp_pair()
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        connection = Connection(loop, near, Address("127.0.0.1", 1), client_id="test", request_timeout=3600.0)
+        answer = connection.send_encoded(3, 9, [b""], is_urgent=True)
+        say_and_break_off(far, near, b"\0\0\0\x10half")
+        with pytest.raises(ConnectionLostError, match="reset"):
+            await asyncio.wait_for(answer, 120)
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(story())

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from headrace.log.fs import RealFileSystem
 from headrace.log.slices import LogSlice
@@ -14,6 +15,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import ReceiveBuffer
 from headrace.server.connection import MAX_UNSENT_BYTES, Connection, Reply, Serve
 from headrace.server.later import Later
+from tests.support.broken_off import say_and_break_off, tcp_pair
 
 
 def framed(body: bytes) -> bytes:
@@ -374,3 +376,29 @@ def test_requests_whose_replies_leave_at_once_are_all_served_whatever_the_limit_
         pair.end()
 
     run(story)
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_client_that_breaks_off_behind_half_a_request_is_noticed(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """uvloop tells of a reset once, and then what came before it is read."""
+    near, far = tcp_pair()
+
+    async def story() -> None:
+        closed: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
+        Connection(
+            asyncio.get_running_loop(),
+            near,
+            ReceiveBuffer(),
+            echo,
+            listener="PLAINTEXT",
+            max_frame_bytes=1000,
+            max_in_flight=100,
+            on_close=closed.set_result,
+        )
+        say_and_break_off(far, near, framed(b"half")[:5])
+        assert "reset" in ((await asyncio.wait_for(closed, 120)).close_reason or "")
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(story())
