@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from headrace.streams import App, Json, Own, col, count, tumbling
+from headrace.streams import App, Json, Own, col, count, tumbling, vectorized
 from headrace.streams.compiler.app_test import AppTest
 from headrace.streams.failing import MAX_ERROR_LENGTH
 from headrace.streams.feeding import Record
@@ -21,6 +23,11 @@ AT = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
 
 def inverse(row: dict[str, Any]) -> dict[str, Any]:
     return {"inverse": 1 / row["n"]}
+
+
+@vectorized
+def sixths(rows: pa.RecordBatch) -> dict[str, pa.Array]:
+    return {"sixth": pc.divide(6, rows["n"]), "together": pa.array([len(rows)] * len(rows))}
 
 
 def times(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -68,6 +75,9 @@ def numbers_app(peeked: Path) -> App:
     numbers.filter(lambda row: row["name"].startswith("o"), name="starting").to("starting")
     numbers.flat_map(times, "number long", name="times").to("times")
     numbers.map_values(lambda row: {"text": row["n"]}, schema="text boolean", name="typed").to("typed")
+    numbers.map_values(sixths, schema="sixth long, together long", name="sixths").to("sixths")
+    numbers.filter(vectorized(lambda rows: pc.greater(rows["n"], 2)), name="above-2").to("above-2")
+    numbers.check(vectorized(lambda rows: pc.less(rows["n"], 5)), "not below 5", name="under-5").to("under-5")
     seen = numbers.peek(look, name="look")
     seen.to("seen")
     seen.select("n").to("seen-too")
@@ -205,6 +215,24 @@ def test_a_check_by_a_function_refuses_by_what_it_says_and_by_what_it_raises(dea
         ("one", "it is not true that <lambda>()"),
         (None, "TypeError: 'NoneType' object is not subscriptable"),
     ]
+
+
+def test_a_vectorized_function_is_called_for_single_rows_only_if_it_fails_for_all_of_them(
+    ran: AppTest, dead: dict[str, list[Record]]
+) -> None:
+    found = [(record.json["sixth"], record.json["together"]) for record in ran.read("sixths")]
+    assert sorted(found, key=str) == [(1, 1), (1, 1), (1, 1), (2, 1), (3, 1), (6, 1), (None, 1)]
+    (zero,) = dead["sixths"]
+    assert (zero.json["name"], header(zero, "error")) == ("zero", "pyarrow.lib.ArrowInvalid: divide by zero")
+    assert header(zero, "function") == "tests.spark.test_streams_dead_letters.sixths"
+
+
+def test_vectorized_conditions(ran: AppTest, dead: dict[str, list[Record]]) -> None:
+    assert values(ran, "above-2", "n") == [3, 4, 5, 6]
+    assert "above-2" not in dead
+    assert values(ran, "under-5", "n") == [0, 1, 2, 3, 4]
+    refused = [(record.json["n"], header(record, "error")) for record in dead["under-5"]]
+    assert refused == [(5, "not below 5"), (None, "not below 5"), (6, "not below 5")]
 
 
 def test_a_check_behind_state_has_the_row(ran: AppTest, dead: dict[str, list[Record]]) -> None:

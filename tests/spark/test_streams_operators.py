@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.streams import App, Bytes, Json, Long, Own, String, col, fn, when
+from headrace.streams import App, Bytes, Json, Long, Own, String, col, fn, vectorized, when
 from headrace.streams.compiler.app_test import AppTest
 
 pytestmark = [
@@ -54,6 +55,9 @@ def orders_app() -> App:
     users.filter(col.age >= 18).select(years=col.age).to("adults")
     users.check(col.age >= 18, "too young", name="adult").to("checked-users")
     users.map_values(lambda row: {"twice": 2 * row["age"]}, schema="twice long").to("twice-users")
+    thrice = vectorized(lambda rows: {"thrice": pc.multiply(3, rows["age"]), "together": [len(rows)] * len(rows)})
+    users.map_values(thrice, schema="thrice long, together long").to("thrice-users")
+    users.filter(vectorized(lambda rows: pc.greater_equal(rows["age"], 18))).to("grown-users")
     users.to_stream().to("user-changes", value=Json("name string, age int"))
     pairs = app.stream("pairs", value=Own("left string, right long", decode_pair, encode_pair), time="left")
     pairs.to("turned", value=Own("left string, right long", decode_pair, encode_pair))
@@ -170,6 +174,21 @@ def test_a_function_of_the_rows_of_a_table_is_not_asked_about_deletions(ran: App
         (b"ann", 60),
         (b"bob", 20),
         (b"ann", 34),
+        (b"bob", None),
+    ]
+
+
+def test_a_vectorized_function_gets_all_rows_at_once_and_no_deletions(ran: AppTest) -> None:
+    assert [(record.key, record.json) for record in ran.read("thrice-users")] == [
+        (b"ann", {"name": "ann", "thrice": 90, "together": 3}),
+        (b"bob", {"name": "bob", "thrice": 30, "together": 3}),
+        (b"ann", {"name": "ann", "thrice": 51, "together": 3}),
+        (b"bob", None),
+    ]
+    assert [(record.key, record.json) for record in ran.read("grown-users")] == [
+        (b"ann", {"name": "ann", "age": 30}),
+        (b"bob", None),
+        (b"ann", None),
         (b"bob", None),
     ]
 

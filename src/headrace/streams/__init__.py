@@ -18,6 +18,7 @@ from headrace.streams.columns import Column, col, fn, lit, when
 from headrace.streams.compatibility import Difference, Verdict, compatible
 from headrace.streams.errors import CannotRunError, PlanError, PlanWarning, UnknownColumnError
 from headrace.streams.feeding import Record
+from headrace.streams.functions import vectorized
 from headrace.streams.grouped import CogroupedStream, GroupedStream, GroupedTable, WindowedStream
 from headrace.streams.plan import Plan
 from headrace.streams.plan_json import plan_from_json, plan_to_json
@@ -75,5 +76,6 @@ __all__ = [
     "sum_",
     "tumbling",
     "value_state",
+    "vectorized",
     "when",
 ]

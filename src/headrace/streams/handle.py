@@ -78,7 +78,7 @@ class Handle:
             raise PlanError(f"{where}: {min(clash)!r} is the key, which map_values does not change: use map")
         key = tuple(field for field in shape.columns if field.name in shape.key)
         check_new_columns(names(key + added), where=where)
-        function = function_of(values[0], where=where)
+        function = function_of(values[0], where=where, may_be_vectorized=True)
         return self._make(Map, name, replace(shape, columns=key + added), function=function, values_only=True)
 
     def _same_app(self, other: "Handle", *, where: str) -> None:
@@ -88,9 +88,12 @@ class Handle:
             )
 
 
-def condition_of(given: object, shape: Shape, *, where: str) -> Condition:
-    """A column expression, or a Python function of a row."""
-    made = given.expression if isinstance(given, Column) else function_of(given, where=where)
+def condition_of(given: object, shape: Shape, *, where: str, may_be_vectorized: bool = True) -> Condition:
+    """A column expression, or a Python function of a row, or of columns."""
+    if isinstance(given, Column):
+        made: Condition = given.expression
+    else:
+        made = function_of(given, where=where, may_be_vectorized=may_be_vectorized)
     check_condition(made, shape, where=where)
     return made
 

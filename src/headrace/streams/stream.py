@@ -91,7 +91,13 @@ class Stream(Handle):
         """From a row to a dict of `schema`'s columns. `key` names the new key, else that of the record stays."""
         shape = self._reshaped(schema, key, where="map")
         return self._stream(
-            self._make(Map, name, shape, function=function_of(function, where="map"), values_only=False)
+            self._make(
+                Map,
+                name,
+                shape,
+                function=function_of(function, where="map", may_be_vectorized=True),
+                values_only=False,
+            )
         )
 
     def flat_map(
@@ -135,7 +141,7 @@ class Stream(Handle):
         if default in conditions:
             raise PlanError(f"branch: the default is called {default!r}, and so is a condition")
         choices = tuple(
-            (choice, condition_of(condition, shape, where=f"branch {choice!r}"))
+            (choice, condition_of(condition, shape, where=f"branch {choice!r}", may_be_vectorized=False))
             for choice, condition in conditions.items()
         )
         node = self._make(Branch, name, shape, choices=choices, default=default)

@@ -5,16 +5,29 @@ stay columns of the row itself, which never leave Arrow. With dead letters a row
 what does not fit the schema, comes out as one row with NULL in what was to be made, and in ERROR and FUNCTION why;
 whoever compiles the query separates the two. Without, it stops the query, with the operator's name, the function's and
 the place of the record; what was made of earlier rows of the micro-batch is not written.
+
+A vectorized function is tried for all rows of a batch at once, and what it gives are columns already. Only if that
+fails, it is tried for each row, as a batch of one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, BooleanType, StringType, StructField, StructType
 
+from headrace.streams.compiler.calling import (
+    FailedError,
+    RefusedError,
+    Row,
+    called,
+    columns_made,
+    condition_made,
+    is_vectorized,
+)
 from headrace.streams.compiler.columns import to_column
 from headrace.streams.compiler.rows import DELETED, ERROR, FUNCTION, HIDDEN
 from headrace.streams.expressions import Expression
@@ -25,7 +38,6 @@ from headrace.streams.schema import Schema, names, schema_text
 from headrace.streams.serdes import OwnSerde
 from headrace.streams.shapes import Kind
 
-Row = dict[str, Any]
 KEPT = "_kept"
 BRANCH = "_branch"
 ENCODED = {"key": "_encoded_key", "value": "_encoded_value"}
@@ -34,13 +46,17 @@ _FAILURE = (StructField(ERROR, StringType()), StructField(FUNCTION, StringType()
 
 
 class _Trial(NamedTuple):
-    """What is tried for each row. `reads` are the columns that `make` gets; `made` are those of the dicts it gives."""
+    """What is tried for each row. `reads` are the columns that `make` gets; `made` are those of the dicts it gives.
+
+    With a vectorized function there is `make_all` instead, from a batch of `reads` to the columns of `made`.
+    """
 
     operator: str
     reads: tuple[str, ...]
     kept: tuple[str, ...]
     made: StructType
-    make: Callable[[Row], list[Row]]
+    make: Callable[[Row], list[Row]] | None
+    make_all: Callable[[Any], list[Any]] | None = None
 
 
 class _Made(NamedTuple):
@@ -49,18 +65,6 @@ class _Made(NamedTuple):
     rows: list[Row]
     error: str | None = None
     function: str | None = None
-
-
-class _FailedError(Exception):
-    """Which function failed. What it raised is the cause, and `str` of this is its text."""
-
-    def __init__(self, function: Function, error: BaseException) -> None:
-        super().__init__(error_text(error))
-        self.function = function
-
-
-class _RefusedError(Exception):
-    """A row does not pass a check, and why not."""
 
 
 def attempted(df: DataFrame, node: Node, *, stops: bool) -> DataFrame:
@@ -93,9 +97,13 @@ def _filter(df: DataFrame, node: Filter) -> _Trial:
     def make(row: Row) -> list[Row]:
         if is_table and row[DELETED]:  # it is not there, whatever the function says of a row of NULLs
             return [{KEPT: False}]
-        return [{KEPT: bool(_called(function, {name: row[name] for name in given}))}]
+        return [{KEPT: bool(called(function, {name: row[name] for name in given}))}]
 
-    return _Trial(node.name, (*given, DELETED), tuple(df.columns), _struct((KEPT, BooleanType())), make)
+    def make_all(rows: Any) -> list[Any]:
+        return [condition_made(function, rows)]
+
+    made = _struct((KEPT, BooleanType()))
+    return _trial(function, node, (*given, DELETED), tuple(df.columns), made, make, make_all)
 
 
 def _check(df: DataFrame, node: Check) -> _Trial:
@@ -104,11 +112,16 @@ def _check(df: DataFrame, node: Check) -> _Trial:
     is_table, message = node.shape.kind is not Kind.STREAM, node.message
 
     def make(row: Row) -> list[Row]:
-        if not (is_table and row[DELETED]) and not _called(function, {name: row[name] for name in given}):
-            raise _RefusedError(message)
+        if not (is_table and row[DELETED]) and not called(function, {name: row[name] for name in given}):
+            raise RefusedError(message)
         return [{}]
 
-    return _Trial(node.name, (*given, DELETED), tuple(df.columns), StructType(), make)
+    def make_all(rows: Any) -> list[Any]:
+        if not pc.all(condition_made(function, rows), min_count=0).as_py():
+            raise RefusedError(message)
+        return []
+
+    return _trial(function, node, (*given, DELETED), tuple(df.columns), StructType(), make, make_all)
 
 
 def _branch(df: DataFrame, node: Branch) -> tuple[DataFrame, _Trial]:
@@ -126,7 +139,7 @@ def _branch(df: DataFrame, node: Branch) -> tuple[DataFrame, _Trial]:
     def make(row: Row) -> list[Row]:
         columns = {name: row[name] for name in given}
         for flag, choice, condition in choices:
-            if _called(condition, columns) if isinstance(condition, Function) else row[flag]:
+            if called(condition, columns) if isinstance(condition, Function) else row[flag]:
                 return [{BRANCH: choice}]
         return [{BRANCH: default}]
 
@@ -138,7 +151,7 @@ def _peek(df: DataFrame, node: Peek) -> _Trial:
     function = node.function
 
     def make(row: Row) -> list[Row]:
-        _called(function, row)
+        called(function, row)
         return [{}]
 
     return _Trial(node.name, names(node.shape.columns), tuple(df.columns), StructType(), make)
@@ -153,17 +166,22 @@ def _map(df: DataFrame, node: Map) -> _Trial:
     def make(row: Row) -> list[Row]:
         if is_table and row[DELETED]:  # there is no row to make something of
             return [{}]
-        return [_checked(function, _called(function, {name: row[name] for name in given}), wanted)]
+        return [_checked(function, called(function, {name: row[name] for name in given}), wanted)]
 
-    kept = (*key, *_hidden(df))
-    return _Trial(node.name, (*given, DELETED), kept, _made_of(columns), make)
+    made = _made_of(columns)
+    arrow_made = to_arrow_schema(made, timezone="UTC")
+
+    def make_all(rows: Any) -> list[Any]:
+        return columns_made(function, rows, arrow_made)
+
+    return _trial(function, node, (*given, DELETED), (*key, *_hidden(df)), made, make, make_all)
 
 
 def _flat_map(df: DataFrame, node: FlatMap) -> _Trial:
     function, wanted = node.function, names(node.shape.columns)
 
     def make(row: Row) -> list[Row]:
-        return [_checked(function, each, wanted) for each in _listed(function, _called(function, row))]
+        return [_checked(function, each, wanted) for each in _listed(function, called(function, row))]
 
     return _Trial(node.name, names(node.input.shape.columns), tuple(_hidden(df)), _made_of(node.shape.columns), make)
 
@@ -177,11 +195,37 @@ def _encode(df: DataFrame, sink: Sink) -> _Trial:
         data = {}
         for part, function, wanted in calls:
             if part == "key" or not row[DELETED]:
-                data[ENCODED[part]] = _called(function, {name: row[name] for name in wanted})
+                data[ENCODED[part]] = called(function, {name: row[name] for name in wanted})
         return [data]
 
     made = _struct(*((ENCODED[part], BinaryType()) for part in serdes))
     return _Trial(sink.name, (*names(sink.shape.columns), DELETED), tuple(df.columns), made, make)
+
+
+def _trial(
+    function: Function,
+    node: Node,
+    reads: tuple[str, ...],
+    kept: tuple[str, ...],
+    made: StructType,
+    make: Callable[[Row], list[Row]],
+    make_all: Callable[[Any], list[Any]],
+) -> _Trial:
+    """Row by row, or at once: then `make_all` gets the columns of the operator's input, without deletions of tables."""
+    if not is_vectorized(function):
+        return _Trial(node.name, reads, kept, made, make)
+    given = names(node.inputs[0].shape.columns)
+    is_table = node.shape.kind is not Kind.STREAM
+
+    def make_of_those_there(batch: Any) -> list[Any]:
+        rows = batch.select(given)
+        if not is_table:
+            return make_all(rows)
+        there = pc.invert(batch.column(DELETED))
+        place = pc.if_else(there, pc.subtract(pc.cumulative_sum(there.cast(pa.int64())), 1), None)
+        return [column.take(place) for column in make_all(rows.filter(there))]
+
+    return _Trial(node.name, reads, kept, made, None, make_of_those_there)
 
 
 def _tried(df: DataFrame, trial: _Trial, *, stops: bool) -> DataFrame:
@@ -194,7 +238,13 @@ def _tried(df: DataFrame, trial: _Trial, *, stops: bool) -> DataFrame:
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
-            outcomes = _fitting([_outcome(trial, row) for row in batch.select(trial.reads).to_pylist()], arrow_made)
+            given = batch.select(trial.reads)
+            at_once = _at_once(trial, given)
+            if at_once is not None:
+                columns = [*batch.select(trial.kept).columns, *at_once, *([pa.nulls(len(batch))] * (0 if stops else 2))]
+                yield _batch_of(columns, arrow)
+                continue
+            outcomes = _fitting(_one_by_one(trial, given), arrow_made)
             if stops:
                 _stop_at_failure(trial, outcomes, batch.select(place))
             rows = [row for outcome in outcomes for row in outcome.rows]
@@ -204,19 +254,46 @@ def _tried(df: DataFrame, trial: _Trial, *, stops: bool) -> DataFrame:
             if not stops:
                 columns.append(pa.array([each.error for each in outcomes for _ in each.rows], pa.string()))
                 columns.append(pa.array([each.function for each in outcomes for _ in each.rows], pa.string()))
-            yield pa.RecordBatch.from_arrays(
-                [column.cast(field.type) for column, field in zip(columns, arrow, strict=True)], schema=arrow
-            )
+            yield _batch_of(columns, arrow)
 
     return df.mapInArrow(run, schema)
 
 
-def _outcome(trial: _Trial, row: Row) -> _Made:
+def _batch_of(columns: Sequence[Any], schema: Any) -> Any:
+    fitting = [column.cast(field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(fitting, schema=schema)
+
+
+def _at_once(trial: _Trial, batch: Any) -> list[Any] | None:
+    """What a vectorized function makes of all rows; None if one of them fails, or there is no such function."""
+    if trial.make_all is None:
+        return None
     try:
-        return _Made(trial.make(row))
-    except _FailedError as failed:
+        return trial.make_all(batch)
+    except (FailedError, RefusedError):
+        return None
+
+
+def _one_by_one(trial: _Trial, batch: Any) -> list[_Made]:
+    if trial.make is not None:
+        make = trial.make
+        return [_outcome(make, row) for row in batch.to_pylist()]
+    make_all, made = trial.make_all, trial.made.names
+    assert make_all is not None, trial.operator
+
+    def make_one(slice_of_one: Any) -> list[Row]:
+        columns = make_all(slice_of_one)
+        return [dict(zip(made, (column[0].as_py() for column in columns), strict=True))]
+
+    return [_outcome(make_one, batch.slice(at, 1)) for at in range(len(batch))]
+
+
+def _outcome(make: Callable[[Any], list[Row]], row: Any) -> _Made:
+    try:
+        return _Made(make(row))
+    except FailedError as failed:
         return _Made([{}], str(failed), failed.function.name)
-    except _RefusedError as refused:
+    except RefusedError as refused:
         return _Made([{}], str(refused))
 
 
@@ -253,25 +330,17 @@ def _stop_at_failure(trial: _Trial, outcomes: list[_Made], places: Any) -> None:
             raise RuntimeError(f"{who} for {_place(place)}: {outcome.error}")
 
 
-def _called(function: Function, row: Row) -> Any:
-    assert function.call is not None, function
-    try:
-        return function.call(row)
-    except Exception as error:
-        raise _FailedError(function, error) from error
-
-
 def _listed(function: Function, results: Any) -> list[Any]:
     """All of them, or none: a generator may raise after its first rows."""
     try:
         return list(results)
     except Exception as error:
-        raise _FailedError(function, error) from error
+        raise FailedError(function, error) from error
 
 
 def _checked(function: Function, result: Any, wanted: tuple[str, ...]) -> Row:
     if not isinstance(result, Mapping):
-        raise _FailedError(function, TypeError(f"it must give a dict of {', '.join(wanted)}, and gave {result!r}"))
+        raise FailedError(function, TypeError(f"it must give a dict of {', '.join(wanted)}, and gave {result!r}"))
     return {name: result.get(name) for name in wanted}
 
 
