@@ -96,8 +96,8 @@ def test_plans_of_examples_can_be_cut(shown: list[Node]) -> None:
 
 
 def _names(path: Path) -> Iterator[str]:
-    """What a program calls, by the last part of its name."""
+    """What a program calls or decorates with, by the last part of its name."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call):
-            function: Any = node.func
+        functions: list[Any] = [node.func] if isinstance(node, ast.Call) else getattr(node, "decorator_list", [])
+        for function in functions:
             yield function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
