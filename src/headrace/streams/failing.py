@@ -57,5 +57,10 @@ def error_text(error: BaseException) -> str:
     return bounded("".join(traceback.format_exception_only(error)).strip())
 
 
+def misfit_text(error: BaseException) -> str:
+    """Of what a function gave, and Arrow could not make the schema's columns of."""
+    return f"what it gave does not fit the schema: {error_text(error)}"
+
+
 def bounded(text: str) -> str:
     return text if len(text) <= MAX_ERROR_LENGTH else text[: MAX_ERROR_LENGTH - 3] + "..."

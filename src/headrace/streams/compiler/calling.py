@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.streams.failing import error_text
+from headrace.streams.failing import error_text, misfit_text
 from headrace.streams.functions import Function, Vectorized
 
 Row = dict[str, Any]
@@ -68,7 +68,7 @@ def _fitting(function: Function, values: Any, type_: pa.DataType, count: int) ->
     try:
         made = values.cast(type_) if isinstance(values, pa.Array) else pa.array(values, type_)
     except Exception as error:  # whatever Arrow says of what a user's function gave
-        raise RefusedError(f"what it gave does not fit the schema: {error_text(error)}") from error
+        raise RefusedError(misfit_text(error)) from error
     if len(made) != count:
         raise WrongLengthError(f"{function} is vectorized, and gave {len(made)} values for {count} rows")
     return made

@@ -31,7 +31,7 @@ from headrace.streams.compiler.calling import (
 from headrace.streams.compiler.columns import to_column
 from headrace.streams.compiler.rows import DELETED, ERROR, FUNCTION, HIDDEN
 from headrace.streams.expressions import Expression
-from headrace.streams.failing import error_text
+from headrace.streams.failing import misfit_text
 from headrace.streams.functions import Function
 from headrace.streams.plan import Branch, Check, Filter, FlatMap, Map, Node, Peek, Sink
 from headrace.streams.schema import Schema, names, schema_text
@@ -308,7 +308,7 @@ def _fitting(outcomes: list[_Made], schema: Any) -> list[_Made]:
         try:
             convert(outcome.rows)
         except Exception as error:  # whatever Arrow says of a value that a user's function made
-            return _Made([{}], f"what it gave does not fit the schema: {error_text(error)}")
+            return _Made([{}], misfit_text(error))
         return outcome
 
     try:

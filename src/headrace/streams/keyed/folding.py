@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 import pyarrow as pa
 
-from headrace.streams.failing import bounded, error_text
+from headrace.streams.failing import bounded, error_text, misfit_text
 from headrace.streams.functions import Function
 
 Value = dict[str, Any]
@@ -132,7 +132,7 @@ def values_array(values: Sequence[Value | None], value_type: pa.StructType, oper
             if (reason := misfit([value], value_type)) is not None:
                 raise FunctionFailedError(
                     f"{operator}: {value!r} does not fit {value_type}: {reason}",
-                    error=f"what it gave does not fit the schema: {error_text(reason)}",
+                    error=misfit_text(reason),
                 ) from error
         raise
 
