@@ -6,6 +6,7 @@ logs over real sockets.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -59,8 +60,9 @@ class ScriptedCluster:
         self.fetches: list[FetchSeen] = []
         self.ready_fetches = 0  # answers with records, or a recommendation
         self.epochs_asked: list[int] = []
-        self.may_answer_fetches = asyncio.Event()  # answers are ready, and wait for it
+        self.may_answer_fetches = asyncio.Event()  # answers with something in them wait for it
         self.may_answer_epochs = asyncio.Event()
+        self.fetch_gate: Callable[[FetchSeen], Awaitable[object]] | None = None  # an answer waits for what it returns
         self.may_answer_fetches.set()
         self.may_answer_epochs.set()
         self.peers = [ScriptedPeer(self._answerer(node)) for node in range(len(logs))]
@@ -143,13 +145,16 @@ class ScriptedCluster:
         if not request.topics:
             return FetchResponse()
         (wanted,) = request.topics[0].partitions
-        self.fetches.append(FetchSeen(node, wanted.fetch_offset, wanted.current_leader_epoch))
+        seen = FetchSeen(node, wanted.fetch_offset, wanted.current_leader_epoch)
+        self.fetches.append(seen)
         row = self._row(node, wanted, has_rack=bool(request.rack_id))
         if not row.records and row.preferred_read_replica < 0:
             await asyncio.sleep(_EMPTY_FETCH_SECONDS)  # as a broker waits for more
         else:
             self.ready_fetches += 1
-        await self.may_answer_fetches.wait()
+            await self.may_answer_fetches.wait()
+        if self.fetch_gate is not None:
+            await self.fetch_gate(seen)
         return FetchResponse(responses=[FetchableTopicResponse(TOPIC, TOPIC_ID, [row])])
 
     def _row(self, node: int, wanted: Any, *, has_rack: bool) -> PartitionData:

@@ -321,8 +321,9 @@ class Fetcher:
         code = row.error_code
         partition = state.partition
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if lane.node_id == state.preferred_replica:
-                state.preferred_replica = -1  # a follower may lag behind, the leader decides
+            known = self._cluster.metadata.partition(*partition)
+            if known is None or lane.node_id != known.leader:
+                _prefer_leader([state], lane.node_id)  # a follower may lag behind, the leader decides
                 return
             self._pause(state)
             if state.position is not None and state.position.offset == state.fetch_offset:

@@ -7,7 +7,7 @@ from typing import Any
 from headrace import aio
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
-from tests.support.scripted_cluster import TOPIC, ScriptedCluster
+from tests.support.scripted_cluster import TOPIC, FetchSeen, ScriptedCluster
 
 PLACE = TopicPartition(TOPIC, 0)
 LOG = [(0, b"a"), (0, b"b"), (0, b"c")]
@@ -89,6 +89,39 @@ def test_a_follower_that_lags_behind_does_not_reset_the_position() -> None:
             cluster.logs[0] = [*LOG, (0, b"d")]
             assert await read(consumer, 1) == [b"d"]
         assert {fetch.offset for fetch in cluster.fetches} <= {0, 3, 4}
+
+    run(story, LOG, SHORT)
+
+
+def test_two_answers_of_a_follower_that_lags_behind_do_not_reset_the_position() -> None:
+    """A seek while the follower is asked brings a second connection to it: both may ask for the same offset."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        first, both, leader = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        def asked(node: int, offset: int) -> int:
+            return [fetch[:2] for fetch in cluster.fetches].count((node, offset))
+
+        async def gate(fetch: FetchSeen) -> None:
+            if fetch.node == 1:
+                await (first if fetch.offset == 0 else both).wait()
+            elif both.is_set():
+                await leader.wait()
+
+        cluster.fetch_gate = gate
+        async with await reader(cluster) as consumer:
+            await until(lambda: asked(1, 0) == 1)
+            await consumer.seek(PLACE, 3)
+            await until(lambda: asked(1, 3) == 1)
+            first.set()
+            await until(lambda: asked(1, 3) == 2)
+            before = asked(0, 3)
+            both.set()
+            await until(lambda: asked(0, 3) > before)
+            cluster.preferred = -1
+            cluster.logs[0] = [*LOG, (0, b"d")]
+            leader.set()
+            assert await read(consumer, 1) == [b"d"]
 
     run(story, LOG, SHORT)
 
