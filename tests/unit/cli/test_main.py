@@ -48,6 +48,11 @@ def test_the_version_is_that_of_the_package() -> None:
     assert (result.exit_code, result.output) == (0, f"headrace {version('headrace')}\n")
 
 
+def test_python_runs_it_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "headrace", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"headrace {version('headrace')}\n"
+
+
 def test_an_unknown_noun_is_refused() -> None:
     result = CliRunner().invoke(main, ["logs"])
     assert result.exit_code == 2
