@@ -1,7 +1,7 @@
 """A request that repeats the one before is answered, and refused, as if it had been decoded."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -15,6 +15,8 @@ from headrace.protocol.header import write_request_header
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.protocol.messages.metadata_records import ClientQuotaRecord, EntityData, PartitionChangeRecord
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.protocol.primitives import uvarint
+from headrace.protocol.types import UnknownTags
 from headrace.server.connection import Connection
 from headrace.server.dispatch import Handle
 from headrace.server.later import Later
@@ -41,11 +43,21 @@ class Duel:
     def nodes(self) -> tuple[OneNode, OneNode]:
         return self.remembering, self.forgetful
 
-    def frame(self, batch: bytes | bytearray | None, *, partition: int = 0, acks: int = -1, number: int = 1) -> bytes:
-        topic = TopicProduceData("t", self.topic_ids[0], [PartitionProduceData(partition, batch and bytes(batch))])
+    def frame(
+        self,
+        batch: bytes | bytearray | None,
+        *,
+        partition: int = 0,
+        acks: int = -1,
+        number: int = 1,
+        tags: Mapping[str, UnknownTags] = {},
+    ) -> bytes:
+        """`tags`: those that nobody knows, of the "request", its "topic" or its "partition"."""
+        row = PartitionProduceData(partition, batch and bytes(batch), tags.get("partition", ()))
+        topic = TopicProduceData("t", self.topic_ids[0], [row], tags.get("topic", ()))
+        request = ProduceRequest(None, acks, 1000, [topic], tags.get("request", ()))
         header = write_request_header(RequestHeader(PRODUCE, self.version, number, "client"))
-        body = load(PRODUCE).encode_request[self.version](ProduceRequest(None, acks, 1000, [topic]))
-        return b"".join([header, *body])
+        return b"".join([header, *load(PRODUCE).encode_request[self.version](request)])
 
     def produce(self, batch: bytes | bytearray | None, **how: Any) -> Any:
         """What both say, which is the same."""
@@ -151,6 +163,32 @@ def test_what_follows_a_request_is_ignored_before_and_after() -> None:
         assert duel.send(duel.frame(a_batch()) + more)
     assert duel.repeats(duel.frame(a_batch()))
     assert not duel.repeats(duel.frame(a_batch()) + b"\0")
+
+
+def test_nothing_is_learned_from_what_follows_a_request() -> None:
+    duel = Duel()
+    first = duel.frame(a_batch(b"meant"))
+    # To whoever takes the end of the frame for that of the request, these are its records.
+    hidden = duel.frame(a_batch(b"other"))[-_end_bytes(a_batch(b"other")) :]
+    for number in range(3):
+        assert duel.send(first + hidden), number
+
+
+@pytest.mark.parametrize("place", ["request", "topic", "partition"])
+def test_nothing_is_learned_from_a_request_with_tags_that_nobody_knows(place: str) -> None:
+    """The value of the tag looks like the end of a request: whoever looks for the records there finds others."""
+    duel = Duel()
+    hidden = duel.frame(a_batch(b"other"))[-_end_bytes(a_batch(b"other")) :]
+    # Behind the tag of an inner row stand the empty tag sections of those around it.
+    value = hidden[: len(hidden) - ["request", "topic", "partition"].index(place)]
+    frame = duel.frame(a_batch(b"meant"), tags={place: ((99, value),)})
+    for number in range(3):
+        assert duel.send(frame), number
+
+
+def _end_bytes(batch: bytes | bytearray) -> int:
+    """Of a request: the length of its records, the records, and the three empty tag sections behind them."""
+    return len(uvarint(len(batch) + 1)) + len(batch) + 3
 
 
 @pytest.mark.parametrize(
