@@ -27,6 +27,7 @@ from tests.support.one_node import Asker, OneNode
 PRODUCE = 0
 VERSIONS = [9, 10, 11, 12, 13]
 ATTRIBUTES_AT = 21
+LEADER_EPOCH_AT = 12
 MAGIC_AT = 16
 
 
@@ -166,29 +167,37 @@ def test_what_follows_a_request_is_ignored_before_and_after() -> None:
 
 
 def test_nothing_is_learned_from_what_follows_a_request() -> None:
+    """To whoever takes the end of the frame for that of the request, other records are meant."""
     duel = Duel()
-    first = duel.frame(a_batch(b"meant"))
-    # To whoever takes the end of the frame for that of the request, these are its records.
-    hidden = duel.frame(a_batch(b"other"))[-_end_bytes(a_batch(b"other")) :]
+    frame = duel.frame(_as_written(a_batch(b"meant"))) + _end_of_a_request(duel, a_batch(b"other"))
     for number in range(3):
-        assert duel.send(first + hidden), number
+        assert duel.send(frame), number
 
 
 @pytest.mark.parametrize("place", ["request", "topic", "partition"])
 def test_nothing_is_learned_from_a_request_with_tags_that_nobody_knows(place: str) -> None:
     """The value of the tag looks like the end of a request: whoever looks for the records there finds others."""
     duel = Duel()
-    hidden = duel.frame(a_batch(b"other"))[-_end_bytes(a_batch(b"other")) :]
+    hidden = _end_of_a_request(duel, a_batch(b"other"))
     # Behind the tag of an inner row stand the empty tag sections of those around it.
     value = hidden[: len(hidden) - ["request", "topic", "partition"].index(place)]
-    frame = duel.frame(a_batch(b"meant"), tags={place: ((99, value),)})
+    frame = duel.frame(_as_written(a_batch(b"meant")), tags={place: ((99, value),)})
     for number in range(3):
         assert duel.send(frame), number
 
 
-def _end_bytes(batch: bytes | bytearray) -> int:
-    """Of a request: the length of its records, the records, and the three empty tag sections behind them."""
-    return len(uvarint(len(batch) + 1)) + len(batch) + 3
+def _end_of_a_request(duel: Duel, batch: bytearray) -> bytes:
+    """The length of the records, the records, and the three empty tag sections behind them."""
+    return duel.frame(batch)[-(len(uvarint(len(batch) + 1)) + len(batch) + 3) :]
+
+
+def _as_written(batch: bytearray) -> bytearray:
+    """As the first one of a log looks in the receive buffer afterwards, with its offset and the leader's epoch.
+
+    So the next request may be equal to one from which the records were taken for what stands before them.
+    """
+    batch[LEADER_EPOCH_AT : LEADER_EPOCH_AT + 4] = bytes(4)
+    return batch
 
 
 @pytest.mark.parametrize(
