@@ -220,8 +220,8 @@ class ConsumerCore:
             state.is_paused = True
             leftover = self.intake.progress.leftover
             if leftover is not None and leftover.state is state:
-                state.jump(leftover.position)  # what an iteration has of it comes again after `resume`
-                self._drop_stale()
+                leftover.shorten()  # what an iteration has of it comes again after `resume`
+                self.inbox.refetch(state, leftover.position)
 
     async def resume(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:

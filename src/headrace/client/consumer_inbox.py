@@ -115,6 +115,22 @@ class Inbox:
             state.jump(place)
             self._drop_stale()
 
+    def refetch(self, state: PartitionState, place: Place) -> None:
+        """The same from where the user is: what it has in its hands still counts, and is not done with."""
+        with self._lock:
+            state.refetch(place)
+            self._drop_stale()
+
+    def fall_back(self, state: PartitionState, end: Place) -> None:
+        """Of what was read, the log has nothing beyond `end`: go on there, or where the user is if that is before."""
+        with self._lock:  # else the user could get records between the look at its position and the jump
+            position = state.position
+            if position is not None and position.offset <= end.offset:
+                state.refetch(position)
+            else:
+                state.jump(end)
+            self._drop_stale()
+
     def _drop_stale(self) -> None:
         kept = deque(fetched for fetched in self._fetched if fetched.is_current)
         for fetched in self._fetched:
@@ -188,7 +204,7 @@ class Inbox:
     def hand_out(self, handed: HandedOut, progress: Progress) -> bool:
         """Note that the user has these records now; False if it must not have them any more."""
         with self._lock:
-            if handed.state.is_stopped or not handed.is_current:
+            if handed.state.is_stopped or handed.era != handed.state.era:
                 return False
             progress.hand_out(handed)
             return True

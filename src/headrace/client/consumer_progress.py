@@ -15,13 +15,14 @@ from headrace.client.subscriptions import PartitionState, Place
 class HandedOut:
     """Records of one partition that the user has. `end` is the position behind all of them."""
 
-    __slots__ = ("end", "era", "iterator", "records", "start", "state")
+    __slots__ = ("end", "era", "iterator", "jumps", "records", "start", "state")
 
     def __init__(self, state: PartitionState, era: int, records: list[ConsumerRecord], end: Place) -> None:
         """`era` is the one in which the records were fetched: the partition may have jumped meanwhile."""
         assert state.position is not None, f"{state.partition} has records and no position"
         self.state = state
         self.era = era
+        self.jumps = state.jumps  # as of `era`, if that is the present one when they are handed out
         self.records = records
         self.start = state.position
         self.end = end
@@ -55,7 +56,15 @@ class HandedOut:
     @property
     def is_current(self) -> bool:
         """Whether the partition is still assigned, and has not jumped since."""
-        return self.era == self.state.era
+        return self.jumps == self.state.jumps
+
+    def shorten(self) -> None:
+        """Let the iteration end with the record that it is at, or one soon after it."""
+        left = self.left
+        if left:
+            taken = len(self.records) - left
+            self.end = self.position
+            del self.records[taken:]
 
 
 class Progress:
@@ -92,10 +101,7 @@ class Progress:
         """
         stopped = [each for each in self._handed if each.state.is_stopped and each.is_current]
         for each in stopped:
-            taken = len(each.records) - each.left
-            if each.left:
-                each.end = each.position
-                del each.records[taken:]
+            each.shorten()
         return bool(stopped)
 
     def cut(self) -> None:

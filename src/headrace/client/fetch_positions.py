@@ -215,7 +215,6 @@ class Positions:
             return
         is_known = end.end_offset >= 0 and end.leader_epoch >= 0
         timestamp = self.reset_timestamp()
-        position = state.position  # the user's thread may move it at any moment
         if timestamp is None:
             state.stage = Stage.READY
             error = LogTruncationError(state.partition, state.fetch_offset, end.end_offset if is_known else None)
@@ -223,11 +222,8 @@ class Positions:
             self._pause(state)
         elif not is_known:
             state.reset(timestamp)
-        elif position is not None and position.offset <= end.end_offset:
-            self._inbox.jump(state, position)  # what is lost was fetched, and the user has seen none of it
-            state.leader_epoch = leader_epoch
         else:
-            self._inbox.jump(state, Place(end.end_offset, end.leader_epoch))
+            self._inbox.fall_back(state, Place(end.end_offset, end.leader_epoch))
             state.leader_epoch = leader_epoch
 
     async def close(self) -> None:

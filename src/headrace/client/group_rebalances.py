@@ -68,7 +68,7 @@ class Rebalances:
         for state in states:
             place = self._progress.position(state)
             if place is not None:
-                self._inbox.jump(state, place)
+                self._inbox.refetch(state, place)
             state.is_stopped = False
 
     def lose(self, partitions: Iterable[TopicPartition]) -> None:

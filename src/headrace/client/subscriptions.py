@@ -8,7 +8,8 @@ Each partition has three places, in this order in the log:
 
 and a stage: a partition that is assigned is UNPOSITIONED until its committed offset is known; without one it is RESET
 to the beginning or the end; a new leader is asked whether it has what was read of the old one (CHECKING, KIP-320); else
-it is READY. Every jump (a seek, a reset) begins a new `era`: what was fetched before it is not handed out any more.
+it is READY. Every jump (a seek, a reset) begins a new `era`: what was fetched before it is not handed out any more. So
+does fetching again from the position on; but then what the user has in its hands still counts, as `jumps` tells.
 """
 
 import re
@@ -52,6 +53,7 @@ class PartitionState:
         "is_held",
         "is_paused",
         "is_stopped",
+        "jumps",
         "last_stable_offset",
         "leader_epoch",
         "log_start_offset",
@@ -69,6 +71,7 @@ class PartitionState:
         self.partition = partition
         self.stage = Stage.UNPOSITIONED
         self.era = 0
+        self.jumps = 0
         self.done: Place | None = None
         self.position: Place | None = None
         self.fetch_offset = -1
@@ -89,9 +92,15 @@ class PartitionState:
         self.not_before = 0.0  # on the loop's clock: the end of the pause after a failure
 
     def jump(self, place: Place) -> None:
-        """Go on there; what was fetched so far does not count any more."""
+        """Go on there; neither what was fetched so far nor what the user has in its hands counts any more."""
+        self.jumps += 1
+        self.done = place
+        self.refetch(place)
+
+    def refetch(self, place: Place) -> None:
+        """Fetch again from there, where the user is; what it has in its hands is not done with by that."""
         self.era += 1
-        self.done = self.position = place
+        self.position = place
         self.fetch_offset, self.fetch_epoch = place
         self.stage = Stage.READY
         self.preferred_replica = -1
@@ -101,6 +110,7 @@ class PartitionState:
 
     def reset(self, timestamp: int) -> None:
         """Go on where the broker says that the timestamp is: EARLIEST, LATEST or milliseconds."""
+        self.jumps += 1
         self.era += 1
         self.stage = Stage.RESET
         self.reset_timestamp = timestamp
@@ -212,6 +222,7 @@ class Subscriptions:
             after[partition] = state
         for partition, state in before.items():
             if partition not in after:
+                state.jumps += 1
                 state.era += 1
         self.partitions = after
 

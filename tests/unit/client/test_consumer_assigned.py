@@ -117,7 +117,12 @@ def test_a_pause_inside_an_iteration_holds_for_the_next_record(consumer: Consume
     for record in consumer:
         found.append(record)
         if len(found) == 2:
-            consumer.pause(TopicPartition(topic, record.partition))
+            place = TopicPartition(topic, record.partition)
+            consumer.pause(place)
+            assert consumer.position(place) == 2
+            done = consumer._core.intake.progress.done(consumer._core.subscriptions.state(place))
+            assert done is not None
+            assert done.offset == 1, "an automatic commit would take the record for done that is worked at"
         if len(found) == 12:
             break
     assert [record.partition for record in found] == [found[0].partition] * 2 + [1 - found[0].partition] * 10

@@ -1,11 +1,16 @@
 """How far the user is, in one partition after another: handed out, taken, done with."""
 
+import asyncio
+import threading
+from collections.abc import Collection
+
 import pytest
 
 from headrace.client.consumer_inbox import Fetched, Inbox
 from headrace.client.consumer_progress import HandedOut, Progress
 from headrace.client.consumer_record import ConsumerRecord, Origin
 from headrace.client.errors import WrongStateError
+from headrace.client.group_rebalances import Rebalances
 from headrace.client.group_watch import UserWatch
 from headrace.client.subscriptions import NO_EPOCH, PartitionState, Place, Stage, Subscriptions
 from headrace.client.topic_partition import TopicPartition
@@ -98,6 +103,72 @@ def test_what_has_jumped_does_not_count_any_more() -> None:
     assert progress.leftover is None
     progress.finish()
     assert offsets_of(progress, state) == (10, 10)
+
+
+def test_what_the_user_works_at_is_not_done_when_the_partition_is_fetched_again() -> None:
+    progress, state = Progress(), at(0)
+    handed(progress, state, 0, 1)
+    state.refetch(Place(2, 1))
+    assert offsets_of(progress, state) == (2, 0)
+    progress.finish()
+    assert offsets_of(progress, state) == (2, 2)
+
+
+def test_partitions_that_stay_after_all_are_read_on_and_what_the_user_works_at_is_not_done() -> None:
+    """A member that leaves, since its user is stuck with records, must not commit them while it does."""
+    inbox, progress, subscriptions = Inbox(on_room=lambda: None), Progress(), Subscriptions()
+    subscriptions.assign([A])
+    state = subscriptions.state(A)
+    state.jump(Place(0))
+
+    async def commit(_: Collection[TopicPartition]) -> None:
+        raise AssertionError("the user has not come back")
+
+    async def story() -> None:
+        rebalances = Rebalances(subscriptions, inbox, progress, commit=commit, on_changed=lambda: None)
+        revoking = asyncio.create_task(rebalances.revoke([A]))
+        await asyncio.sleep(0)
+        assert state.is_stopped
+        revoking.cancel()
+        await asyncio.wait([revoking])
+
+    handed(progress, state, 0, 1)
+    asyncio.run(story())
+    assert not state.is_stopped
+    assert offsets_of(progress, state) == (2, 0)
+    assert state.fetch_offset == 2
+
+
+class WatchedLock:
+    """Tells that somebody comes for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.is_wanted = threading.Event()
+
+    def __enter__(self) -> None:
+        self.is_wanted.set()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_records_that_the_user_gets_at_this_moment_do_not_come_again_when_the_log_is_cut_behind_them() -> None:
+    inbox, progress, state = Inbox(on_room=lambda: None), Progress(), at(0)
+    lock = WatchedLock()
+    inbox._lock = lock  # type: ignore[assignment]
+    cutting = threading.Thread(target=inbox.fall_back, args=(state, Place(3, 1)))
+    with lock:  # as the user's thread does when it hands them out
+        lock.is_wanted.clear()
+        cutting.start()
+        assert lock.is_wanted.wait(120)
+        handed(progress, state, 0, 1)
+    cutting.join(120)
+    assert offsets_of(progress, state) == (2, 0)
+    assert state.fetch_offset == 2
+    inbox.fall_back(state, Place(1, 1))
+    assert offsets_of(progress, state) == (1, 1)
 
 
 def test_taking_a_record_is_a_sign_of_life() -> None:
