@@ -104,6 +104,13 @@ class Inbox:
             self._is_room_wanted = self._is_room_wanted or is_full
             return is_full
 
+    def is_taken_soon(self, up_to_bytes: int) -> bool:
+        """Whether there is something, but little. If so, `on_room` tells when some of it was taken."""
+        with self._lock:
+            is_little = 0 < self._bytes <= up_to_bytes
+            self._is_room_wanted = self._is_room_wanted or is_little
+            return is_little
+
     def drop_stale(self) -> None:
         """Forget what was fetched for partitions that were revoked, or have jumped."""
         with self._lock:

@@ -5,7 +5,8 @@ request at a time. Whenever something changes, `wake` looks at all lanes that ar
 partitions that are ready; while one of them has max.partition.fetch.bytes that the user has not taken, the lane rests:
 it would else wait at the broker for the others while the full one runs dry. So about one fetch of each partition is
 ready for the user while the next one is on its way, and all together are bounded by fetch.max.bytes and one answer of
-each broker.
+each broker. When little has come and somebody waits for it, the next fetch is sent once it was taken: Python runs one
+thread at a time, and whoever waits for a record would wait for that request, too.
 
 An answer is opened here (CRCs, decompression) and put into the inbox; records are made of it by the user's thread. What
 was asked for before a jump is dropped: the era of the partition tells.
@@ -40,6 +41,8 @@ MAIN: Final = "fetch"  # the purposes of the connections
 SIDE: Final = "fetch-side"
 _BY_NAME: Final = 12  # the last version in which topics go by name
 _CLOSE_SECONDS: Final = 1.0  # what the end of a session may take
+_LITTLE_BYTES: Final = 4096  # of records that somebody waits for
+_TAKEN_SECONDS: Final = 0.005  # by then it is taken, or fetching goes on without that
 
 
 class _Asked(NamedTuple):
@@ -242,6 +245,7 @@ class Fetcher:
         lane.is_busy = False
         if self._is_closed:
             return
+        was_waited_for = self._inbox.is_waited_for
         try:
             self._take(lane, asked, answer.result())
         except KafkaError as error:
@@ -253,7 +257,10 @@ class Fetcher:
             self._lane(lane.node_id, SIDE).tried.clear()
         else:
             lane.tried.update(each for each in asked.values() if each == _asking(each.state))
-        self._look()  # and not in the next turn: the broker could have waited for the next fetch by then
+        if was_waited_for and self._inbox.is_taken_soon(_LITTLE_BYTES):
+            self._set_timer([self._loop.time() + _TAKEN_SECONDS])
+        else:
+            self._look()  # and not in the next turn: the broker could have waited for the next fetch by then
 
     def _lost(self, lane: _Lane, error: KafkaError) -> None:
         lane.session.lost()
