@@ -56,9 +56,9 @@ class Worker:
         self._queue.put(chore)
 
     def idle(self) -> Later[None]:
-        """Resolved when all that was submitted has ended, and all that this led to."""
+        """Resolved when all that was submitted has ended, and all that this led to; or never will, after closing."""
         later: Later[None] = Later()
-        if self._under_way:
+        if self._under_way and not self._is_closing:
             self._idle.append(later)
         else:
             later.resolve(None)
@@ -71,6 +71,7 @@ class Worker:
             self._queue.put(None)
         self._thread.join()
         self._deliver()
+        self._tell_idle()  # of a chore that was ended by this nobody will hear
 
     def abandon(self) -> None:
         """End with the chore that runs now; nobody hears of it. From the loop's thread."""
@@ -81,6 +82,7 @@ class Worker:
         self._queue.put(None)
         self._thread.join()
         self._outcomes.clear()
+        self._tell_idle()
 
     # In the thread
 
@@ -134,6 +136,9 @@ class Worker:
             else:
                 raise error  # a bug, and no outcome of the disk: for the loop's exception handler
         if not self._under_way:
-            idle, self._idle = self._idle, []
-            for later in idle:
-                later.resolve(None)
+            self._tell_idle()
+
+    def _tell_idle(self) -> None:
+        idle, self._idle = self._idle, []
+        for later in idle:
+            later.resolve(None)

@@ -236,3 +236,30 @@ def test_abandoning_drops_what_is_queued_and_nobody_hears_of_what_runs() -> None
         end.join()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("is_crash", [False, True])
+def test_who_waits_for_it_to_be_idle_does_not_wait_beyond_its_end(is_crash: bool) -> None:
+    async def scenario() -> None:
+        worker = Worker(asyncio.get_running_loop())
+        story: list[str] = []
+        is_running, may_end = threading.Event(), threading.Event()
+
+        def endless() -> None:
+            is_running.set()
+            while not may_end.is_set():
+                worker.pause(0.0)
+
+        worker.submit(Task(story, "endless", endless))
+        assert is_running.wait(120)
+        worker.idle().then(lambda _: story.append("idle"))
+        assert story == []
+        if is_crash:
+            worker.abandon()
+        else:
+            worker.close()
+        assert story == ["idle"]
+        worker.idle().then(lambda _: story.append("still idle"))
+        assert story == ["idle", "still idle"]
+
+    asyncio.run(scenario())
