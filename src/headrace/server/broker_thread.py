@@ -1,10 +1,11 @@
 """One run of a broker on a thread of its own, from a start to a stop or a crash; other threads ask it to do things."""
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, Final, TypeVar
 
 from headrace.log.fs import FileSystem
@@ -26,8 +27,18 @@ CALL_SECONDS: Final = 30.0
 T = TypeVar("T")
 
 
+class StoppedError(RuntimeError):
+    """Another thread has stopped the broker before it could answer."""
+
+    def __init__(self) -> None:
+        super().__init__("this broker was stopped meanwhile, and does not answer any more")
+
+
 class BrokerThread:
-    """Begins to start at once; `ready` waits for it. `stop` or `kill` must follow."""
+    """Begins to start at once; `ready` waits for it. `stop` or `kill` must follow.
+
+    Other threads may ask for something until the very end: then they are told that nothing comes any more.
+    """
 
     def __init__(
         self, settings: Settings, path: str, *, fs: FileSystem, shared_clock: SharedClock | None, faults: Faults
@@ -38,6 +49,8 @@ class BrokerThread:
         self._faults = faults
         self._shared_clock = shared_clock
         self._broker: Broker | None = None
+        self._asking = threading.Lock()  # so that nobody asks a loop that has stopped
+        self._is_over = False
         self._loop = new_event_loop()
         self._clock = LoopClock(self._loop) if shared_clock is None else shared_clock.join(self._loop, self._idle)
         self._failure: asyncio.Future[Exception] = self._loop.create_future()
@@ -57,14 +70,16 @@ class BrokerThread:
         return self._failure.result() if self._failure.done() else None
 
     def call(self, ask: Callable[[Broker], Later[T]]) -> T:
-        """What the broker answers, when it does."""
+        """What the broker answers, when it does. Raises StartError, StoppedError."""
 
         async def asked() -> T:
             self._check()
-            return await self._settled(ask(self.ready()))
+            if self._broker is None:
+                raise StoppedError
+            return await self._settled(ask(self._broker))
 
         self.ready()
-        return self._submit(asked()).result(CALL_SECONDS)
+        return self._result_of(asked())
 
     def stop(self) -> None:
         """Cleanly, if it has started."""
@@ -83,13 +98,27 @@ class BrokerThread:
             self._end()
 
     def _submit(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+        with self._asking:
+            if self._is_over:
+                work.close()
+                raise StoppedError
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _result_of(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self._submit(work).result(CALL_SECONDS)
+        except CancelledError:
+            raise StoppedError from None
 
     def _end(self) -> None:
         self._faults.detach()
         if self._shared_clock is not None:
             assert isinstance(self._clock, MovableClock)
             self._shared_clock.leave(self._clock)
+        with self._asking:
+            self._is_over = True
+            released = asyncio.run_coroutine_threadsafe(self._release(), self._loop)
+        released.result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -114,14 +143,24 @@ class BrokerThread:
         return broker
 
     async def _stop(self) -> None:
-        if self._broker is None:
-            return
-        if not self._failure.done():
+        if self._broker is not None and not self._failure.done():
             await self._settled(self._broker.stop())
-        self._broker.close()
+        if self._failure.done():  # while it stopped, or just before: then there is nothing to bring to an end
+            self._die()
+        broker, self._broker = self._broker, None
+        if broker is not None:
+            broker.close()
 
     async def _kill(self) -> None:
         self._die()
+
+    async def _release(self) -> None:
+        """Whoever still waits for an answer waits no more."""
+        waiting = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in waiting:
+            task.cancel()
+        if waiting:
+            await asyncio.wait(waiting)
 
     def _failed(self, error: Exception) -> None:
         """It cannot go on: as Apache Kafka's process halts then, clients are let go, and a restart recovers."""
@@ -160,7 +199,7 @@ class BrokerThread:
         return nothing
 
     def _on_loop(self, work: Callable[[], None]) -> None:
-        """For faults: run it on the loop, and wait for its end."""
+        """For faults: run it on the loop, and wait for its end. Nothing happens if the broker stops meanwhile."""
         if threading.current_thread() is self._thread:
             work()
             return
@@ -168,4 +207,5 @@ class BrokerThread:
         async def worked() -> None:
             work()
 
-        self._submit(worked()).result(CALL_SECONDS)
+        with contextlib.suppress(StoppedError):
+            self._result_of(worked())

@@ -14,7 +14,10 @@ from headrace.log.errors import LockedError
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from headrace.server.broker import Broker
+from headrace.server.broker_thread import StoppedError
 from headrace.server.embedded import TopicRefusedError
+from headrace.server.later import Later
 from headrace.server.settings import SettingsError
 from headrace.testing import MovableClock
 from tests.support.one_topic import FETCH_VERSION, client_of, fetch_request, produce, values
@@ -212,6 +215,32 @@ def test_stopping_does_not_wait_for_requests_that_wait() -> None:
         arrival.wait()
     with client, pytest.raises(Closed):
         client.receive_frame()
+
+
+def test_who_waits_for_an_answer_is_let_go_when_another_thread_closes_the_broker() -> None:
+    broker = headrace.Broker()
+    run = broker._running()
+    has_asked = threading.Event()
+
+    def never(_: Broker) -> Later[None]:
+        has_asked.set()
+        return Later()
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(run.call, never)
+        assert has_asked.wait(120)
+        broker.close()
+        with pytest.raises(StoppedError, match="was stopped meanwhile"):
+            answer.result(120)
+
+
+def test_who_asks_a_broker_that_another_thread_has_just_closed_is_told_so() -> None:
+    broker = headrace.Broker()
+    run = broker._running()  # as a thread has it that is about to ask
+    broker.close()
+    with pytest.raises(StoppedError, match="was stopped meanwhile"):
+        run.call(lambda _: Later())
+    run._on_loop(lambda: pytest.fail("there is no loop any more"))
 
 
 # Under asyncio
