@@ -90,7 +90,7 @@ class AsyncConsumer:
     async def _come_by(self) -> None:
         await self._start()
         self._watch.touch()
-        self._intake.progress.finish()
+        self._intake.finish()
         if self._core.is_out:
             self._core.came_back()
 
@@ -170,7 +170,7 @@ class AsyncConsumer:
 
     async def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
-        self._intake.progress.finish()
+        self._intake.finish()
         await self._settle()
         await _on_client(self._core.unsubscribe())
 
@@ -265,7 +265,7 @@ class AsyncConsumer:
 
     async def close(self, *, leave: bool = True) -> None:
         """As for `headrace.Consumer`."""
-        self._intake.progress.finish()
+        self._intake.finish()
         await self._close(is_leaving=leave)
 
     async def _close(self, *, is_leaving: bool) -> None:
@@ -285,9 +285,9 @@ class AsyncConsumer:
     ) -> None:
         """After an exception, the records that were handed out last do not count as processed: they come again."""
         if kind is None or issubclass(kind, WakeupError):
-            self._intake.progress.finish()
+            self._intake.finish()
         else:
-            self._intake.progress.abandon()
+            self._intake.abandon()
         await self._close(is_leaving=True)
 
 

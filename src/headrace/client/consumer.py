@@ -96,7 +96,7 @@ class Consumer:
     def _come_by(self) -> None:
         """The user asks for more: it is there, and what it had is done with."""
         self._watch.touch()
-        self._intake.progress.finish()
+        self._intake.finish()
         if self._core.is_out:
             self._core.came_back()
 
@@ -174,7 +174,7 @@ class Consumer:
 
     def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
-        self._intake.progress.finish()
+        self._intake.finish()
         self._settle()
         background.call(self._core.unsubscribe())
 
@@ -284,7 +284,7 @@ class Consumer:
         A member with a group_instance_id does not leave: it may come back until its session is over. With `leave=False`
         no member does.
         """
-        self._intake.progress.finish()
+        self._intake.finish()
         self._close(is_leaving=leave)
 
     def _close(self, *, is_leaving: bool) -> None:
@@ -303,7 +303,7 @@ class Consumer:
     ) -> None:
         """After an exception, the records that were handed out last do not count as processed: they come again."""
         if kind is None or issubclass(kind, WakeupError):
-            self._intake.progress.finish()
+            self._intake.finish()
         else:
-            self._intake.progress.abandon()
+            self._intake.abandon()
         self._close(is_leaving=True)

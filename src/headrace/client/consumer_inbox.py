@@ -174,19 +174,22 @@ class Inbox:
 
     def wakeup(self) -> None:
         """From any thread: whoever waits, or waits next, is interrupted."""
-        self._is_woken = True
+        with self._lock:
+            self._is_woken = True
         self._tell()
 
     def take_wakeup(self) -> bool:
-        was_woken, self._is_woken = self._is_woken, False
+        with self._lock:
+            was_woken, self._is_woken = self._is_woken, False
         return was_woken
 
     def take_error(self) -> Exception | None:
-        while self._problems:
-            problem = self._problems.popleft()
-            if problem.is_current:
-                return problem.error
-        return self._last_error
+        with self._lock:  # the loop may be looking through them
+            while self._problems:
+                problem = self._problems.popleft()
+                if problem.is_current:
+                    return problem.error
+            return self._last_error
 
     def take_notice(self) -> RebalanceNotice | None:
         return self._notices.popleft() if self._notices else None
@@ -215,6 +218,16 @@ class Inbox:
                 return False
             progress.hand_out(handed)
             return True
+
+    def finish(self, progress: Progress) -> None:
+        """The user comes back: what it took is done with. Not while the loop stops or moves partitions."""
+        with self._lock:
+            progress.finish()
+
+    def abandon(self, progress: Progress) -> None:
+        """The user gives up: what it may have been working at is not done."""
+        with self._lock:
+            progress.abandon()
 
     def put_back(self, fetched: Fetched) -> None:
         """It was taken, and is paused before all of it was read."""

@@ -36,6 +36,14 @@ class Intake:
         self._current: Fetched | None = None  # taken from the inbox, and not all read
         self.progress = Progress()
 
+    def finish(self) -> None:
+        """The user comes back: what it took is done with."""
+        self._inbox.finish(self.progress)
+
+    def abandon(self) -> None:
+        """The user gives up: what it may have been working at is not done."""
+        self._inbox.abandon(self.progress)
+
     def take(self, limit: int) -> list[ConsumerRecord]:
         """At most `limit` records that are there, of any partitions. Raises KafkaError."""
         records = self._take_leftover(limit)

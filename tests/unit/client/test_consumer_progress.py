@@ -206,6 +206,51 @@ def test_an_error_about_a_partition_goes_when_the_user_seeks() -> None:
     assert str(inbox.take_error()) == str(inbox.take_error()) == "for ever"
 
 
+def test_an_error_may_come_while_the_user_takes_one() -> None:
+    inbox = Inbox(on_room=lambda: None)
+    taken: list[Exception | None] = []
+    taking = threading.Thread(target=lambda: taken.append(inbox.take_error()))
+
+    class SlowError(Exception):
+        def __str__(self) -> str:
+            """Asked for while the inbox looks whether it holds the same error already."""
+            if taking.ident is None:
+                taking.start()
+                taking.join(0.2)  # it has that time to come between
+            return "slow"
+
+    slow = SlowError()
+    inbox.fail(slow)
+    inbox.fail(ValueError("another"))
+    taking.join(120)
+    assert taken == [slow]
+    assert str(inbox.take_error()) == "another"
+
+
+def test_what_the_user_took_is_done_though_the_partition_is_stopped_at_this_moment() -> None:
+    inbox, progress, state = Inbox(on_room=lambda: None), Progress(), at(0)
+
+    class Late(list[ConsumerRecord]):
+        """When its length is asked for after the iterator's, the other thread has just cut it off."""
+
+        def __len__(self) -> int:
+            if stopping.ident is None:
+                stopping.start()
+                stopping.join(0.2)
+            return super().__len__()
+
+    stopping = threading.Thread(target=inbox.stop, args=([state], progress))
+    out = HandedOut(state, state.era, Late(records(state, 0, 1, 2, 3)), Place(4, 1))
+
+    out.iterator = iter(out.records)
+    for _ in range(2):
+        next(out.iterator)
+    progress.hand_out(out)
+    inbox.finish(progress)
+    stopping.join(120)
+    assert offsets_of(progress, state) == (2, 2)
+
+
 def test_what_is_paused_is_passed_over_and_what_is_stale_dropped() -> None:
     told: list[bool] = []
     inbox = Inbox(on_room=lambda: told.append(True))
