@@ -62,7 +62,8 @@ class ScriptedCluster:
         self.epochs_asked: list[int] = []
         self.may_answer_fetches = asyncio.Event()  # answers with something in them wait for it
         self.may_answer_epochs = asyncio.Event()
-        self.fetch_gate: Callable[[FetchSeen], Awaitable[object]] | None = None  # an answer waits for what it returns
+        # An answer waits for what it returns; an error code is the answer then.
+        self.fetch_gate: Callable[[FetchSeen], Awaitable[ErrorCode | None]] | None = None
         self.may_answer_fetches.set()
         self.may_answer_epochs.set()
         self.peers = [ScriptedPeer(self._answerer(node)) for node in range(len(logs))]
@@ -153,8 +154,8 @@ class ScriptedCluster:
         else:
             self.ready_fetches += 1
             await self.may_answer_fetches.wait()
-        if self.fetch_gate is not None:
-            await self.fetch_gate(seen)
+        if self.fetch_gate is not None and (code := await self.fetch_gate(seen)) is not None:
+            row = PartitionData(0, code)
         return FetchResponse(responses=[FetchableTopicResponse(TOPIC, TOPIC_ID, [row])])
 
     def _row(self, node: int, wanted: Any, *, has_rack: bool) -> PartitionData:

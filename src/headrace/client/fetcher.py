@@ -289,7 +289,7 @@ class Fetcher:
     def _take_partition(self, about: _Asked, row: PartitionData, nodes: list[Node], lane: _Lane) -> None:
         state = about.state
         if row.error_code:
-            self._failed(state, row, nodes, lane)
+            self._failed(about, row, nodes, lane)
             return
         state.failures = 0
         state.high_watermark = row.high_watermark
@@ -324,10 +324,13 @@ class Fetcher:
         place = Place(state.fetch_offset, state.fetch_epoch)
         self._inbox.put(Fetched(state, opened.batches, place, len(row.records)))
 
-    def _failed(self, state: PartitionState, row: PartitionData, nodes: list[Node], lane: _Lane) -> None:
+    def _failed(self, about: _Asked, row: PartitionData, nodes: list[Node], lane: _Lane) -> None:
         code = row.error_code
+        state = about.state
         partition = state.partition
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if about.offset != state.fetch_offset:
+                return  # the other lane has brought it before the log lost it: nothing is known of what comes next
             known = self._cluster.metadata.partition(*partition)
             if known is None or lane.node_id != known.leader:
                 _prefer_leader([state], lane.node_id)  # a follower may lag behind, the leader decides

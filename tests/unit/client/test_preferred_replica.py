@@ -16,7 +16,7 @@ SHORT = LOG[:2]  # a follower is behind
 
 def run(story: Callable[[ScriptedCluster], Awaitable[None]], *logs: Any, preferred: int = 1) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60), ScriptedCluster(*logs) as cluster:
+        async with asyncio.timeout(120), ScriptedCluster(*logs) as cluster:
             cluster.preferred = preferred
             await story(cluster)
 
@@ -102,11 +102,12 @@ def test_two_answers_of_a_follower_that_lags_behind_do_not_reset_the_position() 
         def asked(node: int, offset: int) -> int:
             return [fetch[:2] for fetch in cluster.fetches].count((node, offset))
 
-        async def gate(fetch: FetchSeen) -> None:
+        async def gate(fetch: FetchSeen) -> ErrorCode | None:
             if fetch.node == 1:
                 await (first if fetch.offset == 0 else both).wait()
             elif both.is_set():
                 await leader.wait()
+            return None
 
         cluster.fetch_gate = gate
         async with await reader(cluster) as consumer:
@@ -124,6 +125,37 @@ def test_two_answers_of_a_follower_that_lags_behind_do_not_reset_the_position() 
             assert await read(consumer, 1) == [b"d"]
 
     run(story, LOG, SHORT)
+
+
+def test_a_late_refusal_of_an_offset_that_was_read_meanwhile_does_not_reset_the_position() -> None:
+    """A seek brings a second connection: one brings the records, then retention takes them, then the other one asks."""
+
+    async def story(cluster: ScriptedCluster) -> None:
+        first, side, main = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        gates = [first, side, main]
+
+        async def gate(_: FetchSeen) -> ErrorCode | None:
+            if not gates:
+                return None
+            mine = gates.pop(0)
+            await mine.wait()
+            return ErrorCode.OFFSET_OUT_OF_RANGE if mine is main else None
+
+        cluster.fetch_gate = gate
+        async with await reader(cluster) as consumer:
+            await until(lambda: not gates[2:])
+            await consumer.seek(PLACE, 1)
+            await until(lambda: not gates[1:])
+            first.set()
+            await until(lambda: not gates)
+            assert [fetch.offset for fetch in cluster.fetches] == [0, 1, 1]
+            side.set()
+            assert await read(consumer, 2) == [b"b", b"c"]
+            cluster.logs[0] = [*LOG, (0, b"d")]
+            main.set()
+            assert await read(consumer, 1) == [b"d"]
+
+    run(story, LOG, preferred=-1)
 
 
 def test_a_follower_that_refuses_sends_back_to_the_leader() -> None:

@@ -18,7 +18,7 @@ SHORTER = [*OLD[:2], (1, b"C")]  # what a leader has that never got the last two
 
 def run(story: Callable[[ScriptedCluster], Awaitable[None]], *logs: Any) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60), ScriptedCluster(*logs) as cluster:
+        async with asyncio.timeout(120), ScriptedCluster(*logs) as cluster:
             await story(cluster)
 
     asyncio.run(bounded())
