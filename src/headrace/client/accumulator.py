@@ -170,25 +170,19 @@ class Accumulator:
         """Batches whose fate is not known yet."""
         return self._unsettled
 
-    def places(self) -> list[Place]:
-        """Where something waits to be sent."""
+    def waiting(self) -> list[PartitionQueue]:
+        """Queues in which something waits to be sent."""
         with self._lock:
-            return [place for place, queue in self._queues.items() if queue.waiting]
+            return [queue for queue in self._queues.values() if queue.waiting]
 
-    def first(self, place: Place) -> PendingBatch | None:
-        """The batch that is sent next to this partition, and stays there."""
-        waiting = self._queues[place].waiting
-        return waiting[0] if waiting else None
-
-    def is_full(self, place: Place) -> bool:
+    def is_full(self, queue: PartitionQueue) -> bool:
         """Does the first batch take no more?"""
-        waiting = self._queues[place].waiting
+        waiting = queue.waiting
         return len(waiting) > 1 or waiting[0].is_closed or waiting[0].size_bytes >= self.batch_bytes
 
-    def take(self, place: Place) -> PendingBatch:
+    def take(self, queue: PartitionQueue) -> PendingBatch:
         """The first batch, closed."""
         with self._lock:
-            queue = self._queues[place]
             batch = queue.waiting.popleft()
             if queue.open is batch:
                 queue.close()
@@ -223,6 +217,6 @@ class Accumulator:
 
     def take_all(self) -> Iterator[PendingBatch]:
         """Everything that was not sent, for an end without sending."""
-        for place in self.places():
-            while self.first(place) is not None:
-                yield self.take(place)
+        for queue in self.waiting():
+            while queue.waiting:
+                yield self.take(queue)

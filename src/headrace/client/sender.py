@@ -19,7 +19,7 @@ from functools import partial
 from threading import get_ident
 from typing import Any, Final
 
-from headrace.client.accumulator import Accumulator, Place
+from headrace.client.accumulator import Accumulator, PartitionQueue
 from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
 from headrace.client.config import Settings
@@ -49,6 +49,8 @@ _STALE: Final = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
+
+Ready = tuple[Connection, list[PartitionQueue]]
 
 
 class Sender:
@@ -106,9 +108,10 @@ class Sender:
         while True:
             now = time.monotonic()
             ready, next_at = self._ready(now, is_open=is_open)
-            sent = [self._send_to(node, places) for node, places in ready.items()]
-            if not any(sent):
+            if not ready:
                 break
+            for node, (connection, queues) in ready.items():
+                self._send_to(node, connection, queues)
         self._set_timer(next_at)
 
     def _set_timer(self, at: float) -> None:
@@ -120,40 +123,49 @@ class Sender:
 
     # Finding what is ready
 
-    def _ready(self, now: float, *, is_open: bool) -> tuple[dict[int, list[Place]], float]:
+    def _ready(self, now: float, *, is_open: bool) -> tuple[dict[int, Ready], float]:
         """Partitions to send to, by broker, and when to look again."""
-        ready: dict[int, list[Place]] = {}
+        ready: dict[int, Ready] = {}
         next_at = _FOREVER
         is_urgent = bool(self._flushes) or self.batches.has_waiting
-        for place in self.batches.places():
-            batch = self._first_alive(place, now)
+        for queue in self.batches.waiting():
+            batch = self._first_alive(queue, now)
             if batch is None:
                 continue
             next_at = min(next_at, batch.created_at + self._delivery_timeout)
-            if not is_open or not self._gate.admits(place):
+            if not is_open or not self._gate.admits(queue.place):
                 continue
-            due_at = self._due_at(place, batch, is_urgent=is_urgent)
+            due_at = self._due_at(queue, batch, is_urgent=is_urgent)
             if due_at > now:
                 next_at = min(next_at, due_at)
                 continue
-            leader = self._reachable_leader(place)
-            if leader is not None and self._in_flight.get(leader.id, 0) < self._max_in_flight:
-                ready.setdefault(leader.id, []).append(place)
+            leader = self._cluster.metadata.leader(*queue.place)
+            if leader is None:
+                self._cluster.stale(queue.place[0])
+            elif (known := ready.get(leader.id)) is not None:
+                known[1].append(queue)
+            elif self._in_flight.get(leader.id, 0) < self._max_in_flight:
+                connection = self._cluster.ready(leader.id)
+                if connection is None:  # not connected, or throttled
+                    self._connect(leader.id)
+                else:
+                    ready[leader.id] = connection, [queue]
         return ready, next_at
 
-    def _due_at(self, place: Place, batch: PendingBatch, *, is_urgent: bool) -> float:
+    def _due_at(self, queue: PartitionQueue, batch: PendingBatch, *, is_urgent: bool) -> float:
         if batch.attempts:
             return batch.retry_at
-        if is_urgent or self.batches.is_full(place):
+        if is_urgent or self.batches.is_full(queue):
             return 0.0
         return batch.created_at + self._linger
 
-    def _first_alive(self, place: Place, now: float) -> PendingBatch | None:
+    def _first_alive(self, queue: PartitionQueue, now: float) -> PendingBatch | None:
         """The first batch of a partition; those before it whose time is over have failed."""
-        while (batch := self.batches.first(place)) is not None:
+        while queue.waiting:
+            batch = queue.waiting[0]
             if now - batch.created_at < self._delivery_timeout:
                 return batch
-            self._fail(self.batches.take(place), self._timed_out(batch))
+            self._fail(self.batches.take(queue), self._timed_out(batch))
         return None
 
     def _timed_out(self, batch: PendingBatch) -> KafkaError:
@@ -164,16 +176,6 @@ class Sender:
             f"{self._delivery_timeout:g} s (delivery.timeout.ms); {why}.",
             tried=f"{batch.attempts} requests",
         )
-
-    def _reachable_leader(self, place: Place) -> Node | None:
-        leader = self._cluster.metadata.leader(*place)
-        if leader is None:
-            self._cluster.stale(place[0])
-            return None
-        if self._cluster.ready(leader.id) is None:  # not connected, or throttled
-            self._connect(leader.id)
-            return None
-        return leader
 
     def _connect(self, node: int) -> None:
         if node not in self._connecting:
@@ -196,30 +198,23 @@ class Sender:
 
     # Sending
 
-    def _send_to(self, node: int, places: Iterable[Place]) -> bool:
-        """One request to a broker, with a batch of each partition as far as it may grow. Was anything sent?"""
-        connection = self._cluster.ready(node)
-        if connection is None:
-            return False
+    def _send_to(self, node: int, connection: Connection, queues: Iterable[PartitionQueue]) -> None:
+        """One request to a broker, with a batch of each partition as far as it may grow."""
         size = 0
         batches: list[PendingBatch] = []
-        for place in places:
-            first = self.batches.first(place)
-            if first is None or (batches and size + first.size_bytes > self._max_request_bytes):
+        for queue in queues:
+            if not queue.waiting or (batches and size + queue.waiting[0].size_bytes > self._max_request_bytes):
                 continue
-            batch = self.batches.take(place)
+            batch = self.batches.take(queue)
             self._gate.prepare(batch)
+            batch.attempts += 1
+            batch.is_in_flight = True
             size += batch.size_bytes
             batches.append(batch)
         if not batches:
-            return False
-        for batch in batches:
-            batch.attempts += 1
+            return  # what was waiting has failed meanwhile, with something before it
         self._in_flight[node] = self._in_flight.get(node, 0) + 1
-        for batch in batches:
-            batch.is_in_flight = True
         self._send(connection, batches, partial(self._answered, node, batches))
-        return True
 
     def _send(self, connection: Connection, batches: list[PendingBatch], answered: Callable[[Any], None]) -> None:
         """Without acks it is in flight until the kernel has it: memory is bounded, and a flush means something."""

@@ -87,7 +87,7 @@ def test_memory_is_taken_by_whole_batches_and_given_back_when_they_are_settled()
     watched = Watched(memory_bytes=450)
     assert all(watched.append() for _ in range(6)), "two batches"
     assert watched.append() is None
-    watched.batches.settled(watched.batches.take(("t", 0)))
+    watched.batches.settled(watched.batches.take(watched.batches.queue(("t", 0))))
     assert watched.append() is not None
 
 
@@ -107,7 +107,7 @@ def test_open_batches_take_memory_as_they_grow() -> None:
     first = [append(0) for _ in range(3)]
     assert (first[0], first[2]) == (first[1], None), "a step has room for three"
     for partition in range(1, 6):
-        batches.settled(batches.take(("t", partition)))
+        batches.settled(batches.take(batches.queue(("t", partition))))
     assert {append(0) for _ in range(12)} == {first[0]}
     assert append(0) != first[0], "it has batch.size"
 
@@ -119,7 +119,7 @@ def test_who_finds_no_room_and_asks_when_all_is_settled_is_told_at_once() -> Non
     told: list[str] = []
     watched.batches.when_room(lambda: told.append("first"))
     assert not told
-    watched.batches.settled(watched.batches.take(("t", 0)))
+    watched.batches.settled(watched.batches.take(watched.batches.queue(("t", 0))))
     assert told == ["first"]
     watched.batches.when_room(lambda: told.append("second"))
     assert told == ["first", "second"], "nobody else would ever tell"
