@@ -222,6 +222,7 @@ class ConsumerCore:
             if leftover is not None and leftover.state is state:
                 leftover.shorten()  # what an iteration has of it comes again after `resume`
                 self.inbox.refetch(state, leftover.position)
+        self.fetcher.wake()  # a lane may have rested because of them, and others can be fetched now
 
     async def resume(self, partitions: Iterable[TopicPartition]) -> None:
         for partition in partitions:

@@ -144,6 +144,23 @@ def test_paused_partitions_are_silent_and_lose_nothing(consumer: Consumer, topic
     assert len(set(found)) == 19
 
 
+def test_a_paused_partition_whose_records_wait_does_not_keep_others_from_being_fetched(bootstrap: str) -> None:
+    """A broker is not asked for more while a partition of it has enough; one that is paused is never taken from."""
+    name = unique("two")
+    zero, one = partitions(name, 0, 1)
+    with headrace.Admin(bootstrap) as admin:
+        admin.create_topic(name, partitions=2)
+    fill(bootstrap, name, {0: ["waits"]})
+    with headrace.Consumer(bootstrap, auto_offset_reset="earliest", max_partition_fetch_bytes=1) as consumer:
+        consumer.assign([zero, one])
+        eventually(lambda: consumer._core.subscriptions.state(zero).buffered_bytes > 0)
+        consumer.pause(zero)
+        fill(bootstrap, name, {1: ["comes"]})
+        assert values(read(consumer, 1)) == ["comes"]
+        consumer.resume(zero)
+        assert values(read(consumer, 1)) == ["waits"]
+
+
 def test_offsets_of_both_ends_and_by_time(consumer: Consumer, bootstrap: str, topic: str) -> None:
     zero, one = partitions(topic, 0, 1)
     assert consumer.beginning_offsets([zero, one]) == {zero: 0, one: 0}
