@@ -172,6 +172,8 @@ class Place(Generic[S]):
                 self._fail()
                 return
             self._hand_out(step)
+            if not self.is_loaded:  # what the step led to has failed, and others decide from now on
+                return
         self._set_timer()
 
     def look(self, read: Callable[[S], R], refuse: Refuse[R]) -> Later[R]:
@@ -233,7 +235,7 @@ class Place(Generic[S]):
                 pending[0].resolve(response)
         if self._runtime.on_marking is not None:
             for marking in step.markings:
-                self._runtime.on_marking(marking, self.leader_epoch)
+                self._runtime.on_marking(marking, self.leader_epoch, lambda: self.is_loaded)
 
     def committed(self, step: Step, code: ErrorCode) -> None:
         """What the step wrote is committed, or never will be."""

@@ -15,7 +15,7 @@ This file is the first step; coordinator_place.py has the others.
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
-from typing import Final, Generic
+from typing import Final, Generic, TypeAlias
 
 from headrace.cluster.image import Image
 from headrace.coordinator.result import Marking, Producer, Step, Ticket
@@ -31,13 +31,16 @@ from headrace.server.partitions import Partitions
 LOAD_AGAIN_MS: Final = 1_000  # after a write failed, if nobody asks earlier
 _KEPT_KEYS: Final = 10_000  # whose hashes are remembered: a group asks again and again
 
+OnMarking: TypeAlias = Callable[[Marking, int, Callable[[], bool]], None]
+
 _spread: Final = lru_cache(_KEPT_KEYS)(spread)
 
 
 class CoordinatorRuntime(Generic[S]):
     """All shards of one coordinator that this node runs.
 
-    `on_marking` gets the markers that a shard orders, and the epoch of the coordinator.
+    `on_marking` gets the markers that a shard orders, the epoch of the coordinator, and what says whether that shard is
+    still here: whatever takes its place orders them again.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class CoordinatorRuntime(Generic[S]):
         make_shard: Callable[[Image], S],
         partitions: Partitions,
         clock: Clock,
-        on_marking: Callable[[Marking, int], None] | None = None,
+        on_marking: OnMarking | None = None,
     ) -> None:
         self.topic = topic
         self.types = types
@@ -68,7 +71,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def _load_next(self, indexes: Iterator[int]) -> None:
         index = next(indexes, None)
-        if index is not None:
+        if index is not None and not self._is_stopped:
             self._find(index)
             self.clock.call_later(0, lambda: self._load_next(indexes))
 
@@ -148,8 +151,10 @@ class CoordinatorRuntime(Generic[S]):
         if place is None or not place.is_current:
             if place is not None:
                 self.drop(index)
+            if self._is_stopped:
+                return ErrorCode.NOT_COORDINATOR
             partition = self.partitions.leader(self.topic, index)
-            if self._is_stopped or not isinstance(partition, Partition):
+            if not isinstance(partition, Partition):
                 return ErrorCode.NOT_COORDINATOR
             place = self._places[index] = Place(self, partition, self.image)
             place.load()

@@ -75,14 +75,14 @@ class Coordinators:
             self._verifies_by_file if text is None else bool(BROKER_CONFIGS[_VERIFICATION].parse(text))
         )
 
-    def _mark(self, marking: Marking, coordinator_epoch: int) -> None:
+    def _mark(self, marking: Marking, coordinator_epoch: int, is_wanted: Callable[[], bool]) -> None:
         def finish(_: None) -> None:
             self.transactions.advance(
                 marking.transactional_id,
                 lambda shard: shard.marked(marking.transactional_id, marking.producer, self._clock.now_ms()),
             )
 
-        self.markers.write_all(marking, coordinator_epoch).then(finish)
+        self.markers.write_all(marking, coordinator_epoch, is_wanted).then(finish)
 
     def _offsets_ended(self, index: int, producer: Producer, committed: bool) -> None:
         self.groups.end_transaction(index, producer, committed=committed)

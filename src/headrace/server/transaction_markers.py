@@ -3,6 +3,9 @@
 The coordinator has decided how the transaction ends before the first marker is written, so a marker that cannot be
 written now is tried again, for ever. One that nobody needs any more counts as written: of a partition that was deleted,
 and where a newer coordinator or producer has been.
+
+Only the shard that ordered them goes on with its markers: one that takes its place finds the end in the log, and orders
+them anew. If both did, the later one could end a transaction that the producer has begun since.
 """
 
 from collections.abc import Callable
@@ -42,23 +45,35 @@ class TransactionMarkers:
         self._clock = clock
         self._offsets_ended = offsets_ended
 
-    def write_all(self, marking: Marking, coordinator_epoch: int) -> Later[None]:
-        """Resolved when every marker is written and committed, or not needed any more."""
+    def write_all(
+        self, marking: Marking, coordinator_epoch: int, is_wanted: Callable[[], bool] = lambda: True
+    ) -> Later[None]:
+        """Resolved when every marker is written and committed, or not needed any more.
+
+        Never, if whoever ordered them does not want them any more.
+        """
         done: Later[None] = Later()
-        self._write_rest(marking, coordinator_epoch, sorted(marking.partitions), done)
+        self._write_rest(marking, coordinator_epoch, sorted(marking.partitions), is_wanted, done)
         return done
 
     def _write_rest(
-        self, marking: Marking, coordinator_epoch: int, places: list[tuple[str, int]], done: Later[None]
+        self,
+        marking: Marking,
+        coordinator_epoch: int,
+        places: list[tuple[str, int]],
+        is_wanted: Callable[[], bool],
+        done: Later[None],
     ) -> None:
         def finish(codes: list[ErrorCode]) -> None:
             rest = [place for place, code in zip(places, codes, strict=True) if code and code not in _NEEDLESS]
             if rest:
-                again = partial(self._write_rest, marking, coordinator_epoch, rest, done)
+                again = partial(self._write_rest, marking, coordinator_epoch, rest, is_wanted, done)
                 self._clock.call_later(_RETRY_MS, again)
-            else:
+            elif is_wanted():
                 done.resolve(None)
 
+        if not is_wanted():
+            return
         gather([self.write(*place, marking, coordinator_epoch) for place in places]).then(finish)
 
     def write(self, topic: str, index: int, marking: Marking, coordinator_epoch: int) -> Later[ErrorCode]:

@@ -1,11 +1,12 @@
 """The road around a shard, with a shard that remembers numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from headrace.cluster.image import Image
+from headrace.cluster.snapshot import image_records
 from headrace.coordinator.deadlines import Deadlines
 from headrace.coordinator.result import Answer, Marking, Producer, Step, Ticket, answer
 from headrace.log.config import UNLIMITED
@@ -96,7 +97,7 @@ class Place:
             Numbers,
             self.node.partitions,
             self.node.clock,
-            lambda *order: self.marked.append(order),
+            lambda marking, epoch, _: self.marked.append((marking, epoch)),
         )
         runtime.start(self.node.controller.image)
         self.node.controller.subscribe(runtime.image_changed)
@@ -304,6 +305,51 @@ def test_deadlines_come_though_a_write_failed_and_nobody_asks_any_more() -> None
     place.node.clock.move(coordinator_runtime.LOAD_AGAIN_MS)
     assert log.log_end_offset == 2
     assert value(place.get("overdue")) == -1
+
+
+def test_a_shard_that_goes_while_it_carries_something_out_decides_nothing_more() -> None:
+    place = Place()
+    value(place.set("a", 1))
+    seen = []
+
+    def fail(marking: Marking, epoch: int, is_wanted: Callable[[], bool]) -> None:
+        """What is done about the first marker fails to be written, and brings the shard down."""
+        place.runtime.advance("a", lambda _: too_large(_, 0))
+        seen.append(is_wanted())
+
+    def two_steps(now_ms: int) -> Iterator[Step]:
+        shard.deadlines.pop_due(now_ms)
+        yield Step(markings=(Marking("t", Producer(7, 0), committed=True, partitions=frozenset()),))
+        yield Step((number_of("a", 2),))
+
+    def arm(shard: Numbers, ticket: Ticket) -> Step:
+        shard.deadlines.set("a", place.node.clock.now_ms() + 1)
+        return answer(ticket, shard)
+
+    shard = value(place.runtime.submit("a", arm, refused))
+    shard.tick = two_steps
+    place.runtime.on_marking = fail
+    place.node.clock.move(1)
+    assert seen == [False]
+    assert value(place.get("a")) == 1
+    assert place.node.partition(TOPIC, spread("a", PARTITIONS)).log.log_end_offset == 1
+
+
+def test_after_a_stop_no_log_is_opened_any_more() -> None:
+    fs = MemoryFileSystem()
+    before = OneNode(fs)
+    before.create_topic(TOPIC, PARTITIONS)
+    before.logs.close()
+    node = OneNode(fs)
+    node.controller.write(*image_records(before.controller.image))
+    assert len(node.logs.opened) == 0
+    runtime = CoordinatorRuntime(TOPIC, GROUP_RECORDS, Numbers, node.partitions, node.clock)
+    runtime.start(node.controller.image)
+    assert len(node.logs.opened) == 1  # the others follow between requests
+    runtime.stop()
+    node.clock.move(coordinator_runtime.LOAD_AGAIN_MS)
+    assert value(runtime.look("a", lambda shard: 1, refused)) is ErrorCode.NOT_COORDINATOR
+    assert len(node.logs.opened) == 1
 
 
 def test_markers_are_ordered_when_what_they_rest_on_is_committed() -> None:

@@ -1,11 +1,13 @@
 """Transactions through the broker's APIs: from InitProducerId to what readers of committed data see."""
 
-from typing import Any
+import errno
+from typing import Any, cast
 
 import pytest
 
 from headrace.cluster.image import CLUSTER_DEFAULT
 from headrace.coordinator.result import Producer
+from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from headrace.protocol.messages.add_partitions_to_txn import (
@@ -50,8 +52,8 @@ def node() -> OneNode:
     return node
 
 
-def begin(node: OneNode, transactional_id: str = "x") -> Producer:
-    response = node.ask("InitProducerId", 5, InitProducerIdRequest(transactional_id, TIMEOUT_MS))
+def begin(node: OneNode, transactional_id: str = "x", *, timeout_ms: int = TIMEOUT_MS) -> Producer:
+    response = node.ask("InitProducerId", 5, InitProducerIdRequest(transactional_id, timeout_ms))
     assert response.error_code == 0, ErrorCode(response.error_code)
     return Producer(response.producer_id, response.producer_epoch)
 
@@ -97,6 +99,32 @@ def add(node: OneNode, producer: Producer, *indexes: int) -> ErrorCode:
     rows = response.results_by_topic_v3_and_below[0].results_by_partition
     (code,) = {row.partition_error_code for row in rows}
     return ErrorCode(code)
+
+
+def test_markers_that_were_held_up_do_not_end_the_next_transaction() -> None:
+    """The shard that ordered them is gone; the one in its place has written its own, and a new transaction is open."""
+    node = OneNode()
+    node.create_topic("__transaction_state", 1, cleanup_policy="compact")
+    node.create_topic("t", 2)
+    node.coordinators.start(node.controller.image)
+    faults = cast("MemoryFileSystem", node.fs).faults
+    producer, other = begin(node), begin(node, "y", timeout_ms=100)
+    assert add(node, producer, 0) is ErrorCode.NONE
+    assert write(node, producer, b"a", version=CLIENT_ADDS) is ErrorCode.NONE
+    assert write(node, other, b"c", index=1, transactional_id="y") is ErrorCode.NONE
+    faults.append(Fault("append", errno.ENOSPC, path_end="/t-0/00000000000000000000.log"))
+    assert end(node, producer, commit=True, version=4).error_code == 0
+    assert stable_offset(node) == 0  # the marker has found no room, and is tried again later
+    faults.append(Fault("append", errno.ENOSPC, path_end="/__transaction_state-0/00000000000000000000.log"))
+    node.clock.move(100)  # the other transaction takes too long; that cannot be written, so the shard starts again
+    assert add(node, producer, 0) is ErrorCode.NONE  # the marker is there, since there is room
+    assert stable_offset(node) == 2
+    assert write(node, producer, b"b", sequence=1, version=CLIENT_ADDS) is ErrorCode.NONE
+    node.clock.move(2000)
+    assert stable_offset(node) == 2  # this one is open
+    assert end(node, producer, commit=False, version=4).error_code == 0
+    log = node.partition("t").log
+    assert [each.first_offset for each in log.aborted_transactions(0, log.log_end_offset)] == [2]
 
 
 def stable_offset(node: OneNode, index: int = 0) -> int:
