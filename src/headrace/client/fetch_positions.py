@@ -116,7 +116,7 @@ class Positions:
                 states = [state for state in due if state.stage is stage]
                 if states:
                     await self._step(states, step)
-            self._tell()
+                    self._tell()  # after each: the next one may have to wait for a leader that is away
 
     async def _step(
         self, states: list[PartitionState], step: Callable[[list[PartitionState]], Awaitable[None]]

@@ -85,6 +85,20 @@ def test_questions_about_offsets_are_asked_again(broker: headrace.Broker, consum
         consumer.end_offsets([PLACE], timeout=0.2)
 
 
+def test_a_partition_that_has_its_place_does_not_wait_for_one_whose_leader_does_not_answer() -> None:
+    patient = {**QUICK, "request_timeout_ms": 300_000}
+    with (
+        broker_with_orders() as broker,
+        headrace.Consumer(broker.address, group=GROUP, **patient) as consumer,
+        broker.faults.delay("ListOffsets", seconds=3600) as fault,
+    ):
+        broker.create_topic("others", 1)
+        consumer.commit({PLACE: 7})
+        consumer.assign([PLACE, headrace.TopicPartition("others", 0)])
+        fault.wait()
+        assert values(read(consumer, 3)) == ["7", "8", "9"]
+
+
 def test_a_crash_and_a_restart_are_survived(broker: headrace.Broker, consumer: Consumer) -> None:
     consumer.assign([PLACE])
     assert len(read(consumer, 10)) == 10
