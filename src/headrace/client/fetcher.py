@@ -34,7 +34,7 @@ from headrace.client.prompt_answer import PromptAnswer
 from headrace.client.subscriptions import PartitionState, Place, Subscriptions
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.errors import CorruptBatchError
+from headrace.protocol.errors import CorruptBatchError, EncodeError
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
 
 MAIN: Final = "fetch"  # the purposes of the connections
@@ -223,7 +223,10 @@ class Fetcher:
         lane.asked = asked
         max_version = None if part.has_ids else _BY_NAME
         answer = PromptAnswer(self._loop, partial(self._answered, lane))
-        connection.send_for(answer, request, max_version=max_version, timeout=self._timeout, is_urgent=True)
+        try:
+            connection.send_for(answer, request, max_version=max_version, timeout=self._timeout, is_urgent=True)
+        except (KafkaError, EncodeError) as error:  # the broker is too old, or an offset too high
+            answer.set_exception(error)
 
     def _request(self, part: SessionRequest, *, max_wait_ms: int) -> FetchRequest:
         return FetchRequest(
@@ -250,9 +253,9 @@ class Fetcher:
             self._take(lane, asked, answer.result())
         except KafkaError as error:
             _prefer_leader((each.state for each in asked.values()), lane.node_id)
-            self._lost(lane, error)
+            self._lost(lane, asked, error)
         except Exception as error:  # a bug: whoever consumes hears of it, since nobody else would
-            self._inbox.fail(error)
+            self._give_up(asked, error)
         if lane.purpose == MAIN:
             self._lane(lane.node_id, SIDE).tried.clear()
         else:
@@ -262,13 +265,20 @@ class Fetcher:
         else:
             self._look()  # and not in the next turn: the broker could have waited for the next fetch by then
 
-    def _lost(self, lane: _Lane, error: KafkaError) -> None:
+    def _lost(self, lane: _Lane, asked: Mapping[TopicPartition, _Asked], error: KafkaError) -> None:
         lane.session.lost()
         if isinstance(error, ClosedError):
             return
         if not error.retriable:
-            self._inbox.fail(error)
+            self._give_up(asked, error)
         self._cluster.request_update()
+
+    def _give_up(self, asked: Mapping[TopicPartition, _Asked], error: Exception) -> None:
+        """Let the user hear of it; what was asked for is asked for again after a pause."""
+        self._inbox.fail(error)
+        for about in asked.values():
+            if about.era == about.state.era:
+                self._pause(about.state)
 
     def _take(self, lane: _Lane, asked: Mapping[TopicPartition, _Asked], response: FetchResponse) -> None:
         names = lane.session.names()
