@@ -159,6 +159,7 @@ class Broker:
             windows=self._windows("quota"),
         )
         self.listeners: tuple[Listener, ...] = ()  # as clients are told, once they are bound
+        self._is_stopping = False  # perhaps before it has started: then it never does
 
     def _own(self, path: str) -> MetaProperties:
         """Whose directory this is; a new one becomes this node's. Raises StartError."""
@@ -257,6 +258,8 @@ class Broker:
         return ready
 
     def _register(self, ready: Later[None]) -> None:
+        if self._is_stopping:
+            return
         # What the log said before this start has been committed without anybody listening.
         self.partitions.apply(EMPTY_IMAGE, self.controller.image)
         self.partitions.delete_strays()
@@ -290,6 +293,8 @@ class Broker:
             self.logs.cleaner.limits = settings.cleaner_limits
 
     def _serve(self, ready: Later[None]) -> None:
+        if self._is_stopping:
+            return
         self._maintenance.start()
         self._coordinators.start(self.controller.image)
         self._listeners.start()
@@ -298,12 +303,13 @@ class Broker:
     # Stopping
 
     def stop(self) -> Later[None]:
-        """Leave the cluster; resolved when `close` may follow."""
+        """Leave the cluster, also in the middle of the start; resolved when `close` may follow."""
         self._listeners.stop_accepting()
         self._cancel_timers()
         return self._membership.leave()
 
     def _cancel_timers(self) -> None:
+        self._is_stopping = True
         self._membership.stop()
         self._maintenance.stop()
         self._coordinators.stop()

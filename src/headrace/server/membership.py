@@ -47,6 +47,7 @@ class Membership:
         self._on_failure = on_failure
         self._timer: Timer | None = None
         self._is_forgotten = False
+        self._is_stopped = False
         self.broker_epoch = NO_BROKER_EPOCH
 
     def join(self, request: BrokerRegistrationRequest) -> Later[None]:
@@ -91,6 +92,8 @@ class Membership:
         return self._controller.append(self._controller.office.heartbeat(request, now_ms=self._clock.now_ms()))
 
     def _beat_later(self) -> None:
+        if self._is_stopped:  # while it joined
+            return
         self._timer = self._clock.call_later(self._heartbeat_interval_ms, self._beat)
 
     def _beat(self) -> None:
@@ -111,6 +114,7 @@ class Membership:
 
     def stop(self) -> None:
         """No more heartbeats."""
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
 

@@ -45,6 +45,9 @@ NAMES = {
 }
 
 
+NOW_MS = 1_700_000_000_000
+
+
 async def settled(later: Later[Any]) -> Any:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     later.then(future.set_result)
@@ -99,7 +102,7 @@ class Running:
         data = b""
         while len(data) < size:
             piece = await asyncio.wait_for(
-                asyncio.get_running_loop().sock_recv(self.client, size - len(data)), timeout=10
+                asyncio.get_running_loop().sock_recv(self.client, size - len(data)), timeout=120
             )
             assert piece, "the broker closed the connection"
             data += piece
@@ -175,6 +178,49 @@ def test_a_broker_that_is_only_ever_started_and_stopped_shortens_its_metadata(tm
         await again.stop()
 
     asyncio.run(story())
+
+
+def test_a_broker_that_is_stopped_before_it_has_started_never_starts(tmp_path: Path) -> None:
+    """A signal may come at any moment: here before, and after each of the commits of the start."""
+
+    async def stopped_after(commits: int) -> bool:
+        """False if it had started by then."""
+        clock = MovableClock(NOW_MS)
+        running = Running(tmp_path / str(commits), clock)
+        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        story: list[str] = []
+
+        def stop() -> None:
+            story.append("told to stop")
+            running.broker.stop().then(left.set_result)
+
+        def committed(*_: object) -> None:
+            story.append("commit")
+            if len(story) == commits:
+                asyncio.get_running_loop().call_soon(stop)
+
+        running.broker.controller.subscribe(committed)
+        running.broker.start().then(lambda _: story.append("ready"))
+        if not commits:
+            stop()
+        await asyncio.wait_for(left, 120)
+        running.broker.close()
+        assert not running.failures
+        if "ready" in story[: story.index("told to stop")]:
+            return False
+        assert "ready" not in story
+        assert [call for *_, call in clock._calls if call._callback is not None] == []
+        again = await Running(tmp_path / str(commits)).start()
+        await again.stop()
+        return True
+
+    async def scenario() -> None:
+        commits = 0
+        while await stopped_after(commits):
+            commits += 1
+        assert commits > 2
+
+    asyncio.run(scenario())
 
 
 def test_clients_are_told_where_the_broker_is_reached(tmp_path: Path) -> None:
