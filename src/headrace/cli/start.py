@@ -85,32 +85,40 @@ async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None
     from headrace.server.unsynced import UnsyncedFileSystem
 
     loop = asyncio.get_running_loop()
-    over: asyncio.Future[Exception | None] = loop.create_future()
+    told_to_stop: asyncio.Future[None] = loop.create_future()
+    failure: asyncio.Future[Exception] = loop.create_future()
 
-    def end(error: Exception | None) -> None:
-        if not over.done():
-            over.set_result(error)
+    def stop() -> None:
+        if not told_to_stop.done():
+            told_to_stop.set_result(None)
+
+    def fail(error: Exception) -> None:
+        if not failure.done():
+            failure.set_result(error)
+
+    async def until(event: asyncio.Future[None]) -> None:
+        await asyncio.wait((event, failure), return_when=asyncio.FIRST_COMPLETED)
+        if failure.done():
+            raise click.ClickException(f"the broker stops: {failure.result()}")
 
     gc.set_threshold(_COLLECT_AFTER)
     # Nobody looks for temporary data after a power cut, so it does not wait for the disk.
     fs = UnsyncedFileSystem() if is_temporary else RealFileSystem()
     try:
-        broker = Broker(settings, os.path.abspath(path), loop=loop, fs=fs, on_failure=end)
+        broker = Broker(settings, os.path.abspath(path), loop=loop, fs=fs, on_failure=fail)
         ready = broker.start()
     except (LogError, StartError, OSError) as error:
         raise click.ClickException(str(error)) from None
     ready.then(lambda _: _begin(broker, path))
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end, None)
-    failure = await over
-    if failure is not None:
-        raise click.ClickException(f"the broker stops: {failure}")
+        loop.add_signal_handler(number, stop)
+    await until(told_to_stop)
     if is_temporary:
         broker.kill()  # nobody will miss what a clean stop writes
         return
     left: asyncio.Future[None] = loop.create_future()
     broker.stop().then(left.set_result)
-    await left
+    await until(left)  # of a disk that fails now nobody would hear otherwise
     try:
         broker.close()
     except LogError as error:

@@ -94,3 +94,34 @@ def test_configs_come_from_file_and_command_line_and_mistakes_are_named(tmp_path
     assert "lisenters is not a broker config; did you mean listeners?" in refused.stderr
     assert "log.retention.hours must be" in refused.stderr
     assert not (tmp_path / "headrace-data").exists()
+
+
+FAILS_AT_ITS_END = """
+import errno, os, signal
+import headrace.log.fs, headrace.server.unsynced
+from headrace.cli import main, start
+from headrace.log.memory_fs import Fault, MemoryFileSystem
+
+disk = MemoryFileSystem()
+headrace.log.fs.RealFileSystem = lambda: disk
+
+def ready(broker, path):
+    disk.faults.append(Fault("sync", errno.EIO, path_end="/__cluster_metadata-0/00000000000000000000.log"))
+    os.kill(os.getpid(), signal.SIGTERM)
+
+start._say_ready = ready
+main()
+"""
+
+
+def test_a_disk_that_fails_while_it_stops_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    stopped = subprocess.run(
+        [sys.executable, "-c", FAILS_AT_ITS_END, "start", "--listen", "127.0.0.1:0"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+        check=False,
+    )
+    assert stopped.returncode == 1
+    assert "Error: the broker stops: " in stopped.stderr
