@@ -127,6 +127,36 @@ def test_markers_that_were_held_up_do_not_end_the_next_transaction() -> None:
     assert [each.first_offset for each in log.aborted_transactions(0, log.log_end_offset)] == [2]
 
 
+def test_who_wants_no_answer_and_is_refused_after_the_coordinator_was_asked_loses_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = OneNode()
+    node.create_topic("__transaction_state", 1, flush_messages="1")
+    node.create_topic("t", 1)
+    node.coordinators.start(node.controller.image)
+    reasons: list[str] = []
+    monkeypatch.setattr(node.asker, "close", reasons.append, raising=False)
+    ask = InitProducerIdRequest("x", TIMEOUT_MS)
+    asked = node.send("InitProducerId", 5, ask)
+    node.worker.step()
+    batch = build_batch(
+        [NewRecord(NOW_MS, None, b"a")],
+        producer_id=asked.response.producer_id,
+        producer_epoch=0,
+        base_sequence=0,
+        transactional=True,
+    )
+    batch[-1] ^= 1
+    rows = [PartitionProduceData(0, memoryview(batch))]
+    node.send("Produce", BROKER_ADDS, ProduceRequest("x", 0, 1000, [TopicProduceData("t", partition_data=rows)]))
+    another = node.send("InitProducerId", 5, InitProducerIdRequest("y", TIMEOUT_MS))
+    assert (reasons, another.is_there) == ([], False)  # one waits for a sync, the other one for the next
+    node.worker.step()
+    assert ["acks=0" in reason for reason in reasons] == [True]
+    node.worker.step()
+    assert another.response.error_code == 0
+
+
 def stable_offset(node: OneNode, index: int = 0) -> int:
     return node.partition("t", index).log.last_stable_offset
 

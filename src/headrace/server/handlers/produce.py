@@ -74,7 +74,11 @@ def _in_transaction(
     answered: Later[ProduceResponse] = Later()
 
     def go_on(verdicts: Verdicts) -> None:
-        response = _append(kept, ctx, verdicts)
+        try:
+            response = _append(kept, ctx, verdicts)
+        except ProtocolError as error:  # whoever brings the verdicts cannot do anything about it
+            ctx.connection.close(str(error))
+            return
         if isinstance(response, Later):
             response.then(answered.resolve)
         elif response is not None:
