@@ -136,7 +136,7 @@ class ConsumerMembership(Membership):
             gone = self._rebalances.owned - wanted
             if gone:
                 await self._rebalances.revoke(gone)
-            if self._target is not None:  # else everything was lost meanwhile
+            if self._target is target:  # else everything was lost meanwhile, or something else is wanted, which is next
                 await self._rebalances.assign(wanted)
             self._has_news.set()
 

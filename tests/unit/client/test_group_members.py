@@ -1,5 +1,7 @@
 """What members of groups say, and what they make of the answers."""
 
+import asyncio
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -8,13 +10,22 @@ from hypothesis import strategies as st
 
 from headrace.client import group_classic_member, group_consumer_member
 from headrace.client.assignors import load_assignors
+from headrace.client.cluster import Cluster
 from headrace.client.config import load_settings
 from headrace.client.consumer_configs import CONSUMER_CONFIGS
+from headrace.client.consumer_inbox import Inbox
+from headrace.client.consumer_progress import HandedOut, Progress
 from headrace.client.errors import FencedError, KafkaError
 from headrace.client.group_classic_member import NO_GENERATION, ClassicMember, Joined
+from headrace.client.group_consumer import ConsumerMembership
 from headrace.client.group_consumer_member import ConsumerMember, PartitionOfId, Subscription
 from headrace.client.group_member import GroupMember
 from headrace.client.group_protocol import read_assignment, read_subscription, write_assignment, write_subscription
+from headrace.client.group_rebalances import Rebalances
+from headrace.client.group_topics import GroupTopics
+from headrace.client.group_watch import UserWatch
+from headrace.client.metadata import Metadata, Topic
+from headrace.client.subscriptions import Place, Subscriptions
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import ProtocolError
@@ -255,3 +266,52 @@ def test_only_a_static_member_leaves_for_a_while() -> None:
     static = consumer(group_instance_id="i")
     assert static.leave(is_final=False).member_epoch == group_consumer_member.LEAVING_FOR_A_WHILE
     assert static.leave(is_final=True).member_epoch == group_consumer_member.LEAVING
+
+
+def test_what_a_member_should_have_had_before_it_was_out_is_not_taken_after_it_has_joined_again() -> None:
+    """All that is here while its user works at records of a partition that it should give up."""
+    places = [TopicPartition("a", number) for number in range(3)]
+    kept, given_up, given = (PartitionOfId(TOPIC, number) for number in range(3))
+    topic = Topic("a", TOPIC, False, {}, ErrorCode.NONE, 0)
+    seen: list[set[TopicPartition]] = []
+
+    async def commit(_: Collection[TopicPartition]) -> None: ...
+
+    async def story() -> None:
+        configs = settings(group_protocol="consumer")
+        cluster, subscriptions, progress = Cluster(configs), Subscriptions(), Progress()
+        cluster.metadata = Metadata(topics={"a": topic}, names_by_id={TOPIC: "a"})
+        inbox = Inbox(on_room=lambda: None)
+        rebalances = Rebalances(
+            subscriptions, inbox, progress, commit=commit, on_changed=lambda: seen.append(rebalances.owned)
+        )
+        watch = UserWatch(inbox, progress, 60.0)
+        member = ConsumerMembership(cluster, GroupTopics(cluster, subscriptions), rebalances, inbox, watch)
+
+        async def reconcile(*target: PartitionOfId) -> None:
+            member._target = frozenset(target)
+            member._is_target_new.set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(member._keep_reconciled())
+        await reconcile(kept, given_up)
+        state = subscriptions.state(places[1])
+        state.jump(Place(0))
+        progress.hand_out(HandedOut(state, state.era, [], Place(1)))
+        await reconcile(kept)
+        assert state.is_stopped
+        rebalances.lose(rebalances.owned)
+        seen.clear()
+        await reconcile(given)
+        notice = inbox.take_notice()
+        assert notice is not None
+        notice.acknowledge()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        task.cancel()
+        await cluster.close()
+
+    asyncio.run(story())
+    assert {places[2]} in seen
+    assert all(places[0] not in owned for owned in seen)
