@@ -40,7 +40,12 @@ class Chore(Protocol):
 
 
 class Flushable(Protocol):
-    """The log, as a flush sees it."""
+    """The log, as a flush sees it. It may be deleted while the flush is on its way, and another have its name."""
+
+    is_deleted: bool
+
+    def give_name(self, source: str, target: str) -> None:
+        """In any thread. Raises OSError."""
 
     def flushed(self, plan: "FlushPlan") -> None: ...
 
@@ -81,7 +86,7 @@ class FlushPlan:
             yield file.sync
         for path in self.paths:
             yield partial(sync_file, self.fs, path)
-        if self.epochs is not None:
+        if self.epochs is not None and not self.log.is_deleted:
             yield partial(self._write, *self.epochs)
 
     def _write(self, path: str, content: bytes) -> None:
@@ -92,7 +97,7 @@ class FlushPlan:
         if self.epochs is not None:
             path, _ = self.epochs
             with _saving(path):
-                self.fs.rename(path + TMP_SUFFIX, path)
+                self.log.give_name(path + TMP_SUFFIX, path)
 
     @property
     def all_directories(self) -> tuple[str, ...]:

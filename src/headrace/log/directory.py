@@ -282,7 +282,7 @@ class LogDirectory:
         doomed = f"{self.path}/{deleted_name(partition, uuid.uuid4().hex)}"
         log = self._logs.get(partition)
         if log is not None:
-            log.segments.close()
+            log.delete()
         try:
             self._fs.rename(self.path_of(partition), doomed)
         except OSError as error:

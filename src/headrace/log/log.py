@@ -29,6 +29,7 @@ next append: it may have gone back, and recovery believes what lies below it.
 
 import contextlib
 from collections.abc import Sequence
+from threading import Lock
 from typing import Final
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
@@ -67,6 +68,7 @@ class Log:
     __slots__ = (
         "_chores",
         "_has_rolled",
+        "_naming",
         "active",
         "config",
         "directory",
@@ -75,6 +77,7 @@ class Log:
         "failure",
         "fs",
         "high_watermark",
+        "is_deleted",
         "log_end_offset",
         "log_start_offset",
         "producer_history",
@@ -99,6 +102,8 @@ class Log:
         self.durability = parts.durability
         self._chores: list[Chore] = []
         self._has_rolled = False  # since chores were last taken
+        self.is_deleted = False  # its directory has another name, and the old one may be another log's
+        self._naming = Lock()  # so that nothing gets a name there after it was deleted; held for a rename
         self.directory = directory
         self.config = config
         self.topic_id = topic_id
@@ -365,19 +370,37 @@ class Log:
     def flushed(self, plan: FlushPlan) -> None:
         self.durability.flushed(plan)
 
+    def delete(self) -> None:
+        """Before its directory goes: what is still on its way in other threads comes to nothing."""
+        with self._naming:
+            self.is_deleted = True
+        self.segments.close()
+
+    def give_name(self, source: str, target: str) -> None:
+        """In any thread, for chores: rename a file of this log, if it is still there. Raises OSError."""
+        with self._naming:
+            if not self.is_deleted:
+                self.fs.rename(source, target)
+
     def flush_failed(self, error: OSError) -> None:
+        if self.is_deleted:
+            return
         if isinstance(error, NotSavedError):
             self._has_rolled = True  # so that what this plan was for is planned anew
             return
         self.fail(f"a sync failed ({error}), and what it should have saved may be gone")
 
     def take_chores(self) -> list[Chore]:
-        """What should be done soon, in this order: make rolled segments durable, remove files of deleted ones."""
-        chores, self._chores = self._chores, []
+        """What should be done soon, in this order: make rolled segments durable, remove files of deleted ones.
+
+        Raises OSError if a file cannot be opened; all of it is then still to be done.
+        """
+        sealed: list[Chore] = []
         if self._has_rolled and self.failure is None:
-            chores.insert(0, self.durability.plan_sealed(self))
+            sealed.append(self.durability.plan_sealed(self))
             self._has_rolled = False
-        return chores
+        chores, self._chores = self._chores, []
+        return sealed + chores
 
     def remove_later(self, paths: Sequence[str]) -> None:
         if paths:

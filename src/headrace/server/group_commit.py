@@ -44,9 +44,11 @@ class GroupCommit:
         partitions, self._waiting = self._waiting, {}
         plans: list[tuple[Partition, FlushPlan]] = []
         for partition in partitions:
+            if partition.log.is_deleted:
+                continue
             try:
                 plan = partition.log.plan_flush()
-            except StorageError as error:
+            except (StorageError, OSError) as error:  # it has failed, or its file cannot be opened now
                 partition.flush_ended(error)
                 continue
             if plan is None:

@@ -223,7 +223,7 @@ class _Round:
             if self._visit is not None and self._partitions.has(partition):
                 try:
                     self._visit(partition)
-                except StorageError as error:  # of this log; the others have theirs done
+                except (StorageError, OSError) as error:  # of this log; the others have theirs done
                     _LOG.error("%r: %s", partition, error)
         self._timer = self._clock.call_later(TURN_MS, self._turn)
 

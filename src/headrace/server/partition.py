@@ -230,6 +230,8 @@ class Partition:
 
     def flush_ended(self, error: Exception | None = None) -> None:
         """A sync for this partition was tried. What failed for lack of room is tried again after the next append."""
+        if self.log.is_deleted:  # meanwhile
+            return
         if error is not None:
             self._trouble.refused(self.log, error)
             self.release(ErrorCode.KAFKA_STORAGE_ERROR)

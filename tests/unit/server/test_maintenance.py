@@ -68,6 +68,19 @@ def site() -> Site:
     return Site()
 
 
+def test_what_cannot_be_done_for_lack_of_descriptors_is_done_later(site: Site) -> None:
+    site.node.create_topic("t", internal_segment_bytes="1000")
+    site.append(count=3)
+    log = site.node.partition("t").log
+    assert len(log.segments) == 2
+    log.segments.close()  # as when too many files are open
+    site.fs.faults.append(Fault("open", errno.EMFILE, path_end="t-0/00000000000000000000.log"))
+    site.pass_time(TIDY_INTERVAL_MS)
+    assert log.recovery_point == 0
+    site.pass_time(TIDY_INTERVAL_MS + TURN_MS)
+    assert log.recovery_point == log.segments.active.base_offset
+
+
 def test_old_segments_go_and_their_files_with_them(site: Site) -> None:
     site.node.create_topic("t", retention_ms=str(HOUR_MS), internal_segment_bytes="1000")
     site.append(count=6)

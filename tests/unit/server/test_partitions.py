@@ -317,3 +317,54 @@ def test_an_image_that_did_not_change_changes_nothing(node: OneNode) -> None:
     partitions = list(node.partitions)
     node.partitions.apply(image, image)
     assert list(node.partitions) == partitions
+
+
+# While logs are synced
+
+
+@pytest.mark.parametrize("comes_again", [False, True])
+def test_a_topic_that_goes_while_it_is_synced_is_no_trouble(
+    comes_again: bool, fs: MemoryFileSystem, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = OneNode(fs)
+    node.create_topic("t", flush_messages="1")
+    node.partition("t").append(a_batch(), acks=-1, now_ms=NOW_MS)
+    node.delete_topic("t")
+    if comes_again:
+        node.create_topic("t", flush_messages="1")
+    node.worker.step()
+    assert caplog.messages == []
+    if comes_again:
+        assert "leader-epoch-checkpoint" not in fs.list_dir("/data/t-0")  # of the one before
+        node.partition("t").append(a_batch(), acks=-1, now_ms=NOW_MS)
+        node.worker.step()
+        assert node.partition("t").log.high_watermark == 1
+        assert "leader-epoch-checkpoint" in fs.list_dir("/data/t-0")
+
+
+def test_others_are_synced_though_a_topic_that_waits_with_them_goes(fs: MemoryFileSystem) -> None:
+    node = OneNode(fs)
+    for topic in ("first", "gone", "last"):
+        node.create_topic(topic, flush_messages="1")
+        node.partition(topic).append(a_batch(), acks=-1, now_ms=NOW_MS)
+    last = node.partition("last").log
+    node.delete_topic("gone")
+    node.worker.step()
+    node.worker.step()
+    assert last.high_watermark == 1
+
+
+def test_a_log_that_cannot_be_opened_for_its_sync_does_not_hold_up_others(fs: MemoryFileSystem) -> None:
+    node = OneNode(fs)
+    for topic in ("first", "closed", "last"):
+        node.create_topic(topic, flush_messages="1")
+        node.partition(topic).append(a_batch(), acks=-1, now_ms=NOW_MS)
+    closed = node.partition("closed").log
+    closed.segments.close()  # as when too many files are open
+    fs.faults.append(Fault("open", errno.EMFILE, path_end="closed-0/00000000000000000000.log"))
+    node.worker.step()
+    node.worker.step()
+    assert (closed.high_watermark, node.partition("last").log.high_watermark) == (0, 1)
+    node.partition("closed").append(a_batch(), acks=-1, now_ms=NOW_MS)
+    node.worker.step()
+    assert closed.high_watermark == 2
