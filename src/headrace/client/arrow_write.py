@@ -125,10 +125,13 @@ class TableWriter:
         self._forget_delivered()
 
     def _forget_delivered(self) -> None:
+        waiting = []
         for batch in self._sent:
-            if batch.error is not None:
+            if not batch.is_settled:  # asked once: the client's thread may settle it at any moment, also with an error
+                waiting.append(batch)
+            elif batch.error is not None:
                 raise batch.error
-        self._sent = [batch for batch in self._sent if not batch.is_settled]
+        self._sent = waiting
 
 
 def _slices(rows: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -14,10 +15,13 @@ from hypothesis import strategies as st
 
 import headrace
 import headrace.arrow as ha
+from headrace.client import arrow_write
 from headrace.client.arrow_partitions import partitions_of
+from headrace.client.column_batch import ColumnBatch
 from headrace.client.errors import KafkaError, UnknownTopicError
 from headrace.client.murmur2 import partition_of
 from tests.support.topic_reading import read_topic
+from tests.support.waiting import DEADLINE_SECONDS
 
 SECOND = 1_000_000
 
@@ -38,6 +42,17 @@ def numbers(count: int) -> pa.Table:
             "timestamp": pa.array([number * SECOND for number in range(count)], pa.timestamp("us", tz="UTC")),
         }
     )
+
+
+class RefusedMeanwhile(ColumnBatch):
+    """When it is asked for an error, there is none yet; by the time of the next question there is one."""
+
+    @property
+    def error(self) -> KafkaError | None:
+        found, settled = super().error, threading.Event()
+        self.when_settled(lambda _: settled.set())
+        assert settled.wait(DEADLINE_SECONDS)
+        return found
 
 
 class TestPartitions:
@@ -131,6 +146,14 @@ class TestWriteAndRead:
     def test_what_the_broker_refuses_is_told(self, broker: headrace.Broker) -> None:
         broker.faults.answer("Produce", error="INVALID_RECORD", times=1)
         with pytest.raises(KafkaError, match="INVALID_RECORD"):
+            ha.write(numbers(10), "one", broker.address)
+
+    def test_what_is_refused_while_the_writer_looks_is_told(
+        self, broker: headrace.Broker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(arrow_write, "ColumnBatch", RefusedMeanwhile)
+        broker.faults.answer("Produce", error="TOPIC_AUTHORIZATION_FAILED", times=1)
+        with pytest.raises(KafkaError):
             ha.write(numbers(10), "one", broker.address)
 
     def test_in_a_transaction(self, broker: headrace.Broker) -> None:
