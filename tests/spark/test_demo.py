@@ -17,6 +17,7 @@ from headrace.demo import topics
 from headrace.demo.orders import make_users
 from headrace.demo.truth import countries
 from tests.support.no_java import environment_without_java
+from tests.support.spark_settings import without_generated_code
 
 COMMAND = [sys.executable, "-c", "from headrace.cli import main; main()", "demo"]
 SECONDS = 1400
@@ -80,8 +81,8 @@ def test_on_a_machine_without_java_a_driver_that_is_killed_loses_and_doubles_not
 
 
 @pytest.mark.timeout(SECONDS)
-def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1() -> None:
-    with demo("--orders", "600", "--kills", "0") as process:
+def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1(tmp_path: Path) -> None:
+    with demo("--orders", "600", "--kills", "0", env=without_generated_code(tmp_path)) as process:
         assert process.stdout is not None
         address = address_in(process.stdout)
         user, country = next(iter(countries(make_users(seed=1, start_ms=0)).items()))

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import headrace as client
 from tests.support.command_line import done, headrace
+from tests.support.spark_settings import without_generated_code
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
@@ -72,7 +73,7 @@ def test_a_run_is_seen_asked_and_stopped_cleanly(broker: client.Broker, tmp_path
     file = written(tmp_path, broker, "endless")
     produce(broker, "endless-in", *range(5))
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "pipeline", "run", file, "--json"]
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "home")}
+    environment = {**without_generated_code(tmp_path / "conf"), "XDG_STATE_HOME": str(tmp_path / "home")}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -105,8 +106,9 @@ def test_ctrl_c_of_a_terminal_ends_it_without_noise_and_the_next_run_goes_on(
     file = written(tmp_path, broker, "interrupted", counts=False)
     produce(broker, "interrupted-in", *range(5))
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "pipeline", "run", file]
+    environment = without_generated_code(tmp_path / "conf")
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
             wait_until(lambda: consumed(broker, "interrupted-big") == [3, 4], process)

@@ -1,7 +1,6 @@
 """Pipelines on a real Spark cluster: a master and two workers of Spark's own, processes on this machine."""
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -15,6 +14,7 @@ import headrace
 from tests.support.both_brokers import unique
 from tests.support.driver_processes import GIVEN_UP, end
 from tests.support.kafka_tools import REPOSITORY
+from tests.support.spark_settings import without_generated_code
 from tests.support.streams_cluster import DRIVER_ENVIRONMENT, WORKERS, Cluster, spark_cluster
 from tests.support.waiting import wait_until
 
@@ -33,10 +33,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, spark_archive: Path) -> It
         yield made
 
 
-def test_the_demo_gives_the_same_on_a_cluster_of_two_workers_and_survives_a_killed_driver(cluster: Cluster) -> None:
+def driver_environment(tmp_path: Path) -> dict[str, str]:
+    return without_generated_code(tmp_path / "conf") | DRIVER_ENVIRONMENT
+
+
+def test_the_demo_gives_the_same_on_a_cluster_of_two_workers_and_survives_a_killed_driver(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     done = subprocess.run(
         [*COMMAND, "demo", "--orders", "2000", "--master", cluster.url],
-        env={**os.environ, **DRIVER_ENVIRONMENT},
+        env=driver_environment(tmp_path),
         capture_output=True,
         text=True,
         timeout=SECONDS - 120,
@@ -148,7 +154,7 @@ def test_keyed_state_on_a_shared_path_survives_a_worker_that_is_killed_in_the_mi
         "XDG_STATE_HOME": str(tmp_path / "home"),
     }
     command = [*COMMAND, "pipeline", "run", str(PIPELINE), "--master", cluster.url, "--state", shared.as_uri()]
-    driver = Driver(command, {**os.environ, **DRIVER_ENVIRONMENT, **told}, tmp_path / "driver.log")
+    driver = Driver(command, driver_environment(tmp_path) | told, tmp_path / "driver.log")
 
     def wait_for_all(what: str) -> None:
         wait_until(lambda: driver.goes_on() and orders.are_all_there(), what, seconds=WAIT_SECONDS)

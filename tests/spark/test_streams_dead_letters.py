@@ -60,7 +60,7 @@ def count_on(paper: Path) -> Callable[[dict[str, Any]], None]:
 
 
 def numbers_app(peeked: Path) -> App:
-    app = App("numbers", "nowhere:1", dead_letters="dead", grace="0s")
+    app = App("numbers", "nowhere:1", dead_letters="dead", grace="0s", partitions=1)
     numbers = app.stream("numbers", value=Json("name string, n long"), key="user")
 
     def look(row: dict[str, Any]) -> None:
@@ -317,7 +317,7 @@ def test_between_two_operators_with_state_the_dead_letter_is_the_row_and_the_sec
 
 
 def test_without_dead_letters_a_row_that_a_check_refuses_stops_the_app(spark: SparkSession) -> None:
-    app = App("checked", "nowhere:1")
+    app = App("checked", "nowhere:1", partitions=1)
     numbers = app.stream("numbers", value=Json("n long"))
     numbers.check(col.n > 1, "n must be above 1", name="above-1").to("above-1")
     with app.test(spark) as test:
@@ -330,7 +330,7 @@ def test_without_dead_letters_a_row_that_a_check_refuses_stops_the_app(spark: Sp
 
 
 def test_without_dead_letters_what_does_not_fit_the_schema_stops_the_app(spark: SparkSession) -> None:
-    app = App("strict", "nowhere:1")
+    app = App("strict", "nowhere:1", partitions=1)
     numbers = app.stream("numbers", value=Json("n long"))
     numbers.map_values(lambda row: {"text": row["n"]}, schema="text boolean", name="typed").to("typed")
     with app.test(spark) as test:

@@ -30,7 +30,7 @@ def header(record: Record, name: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def ran(spark: SparkSession) -> Iterator[AppTest]:
-    app = App("late", "nowhere:1", grace="0s", dead_letters="dead", late="dead_letters")
+    app = App("late", "nowhere:1", grace="0s", dead_letters="dead", late="dead_letters", partitions=1)
     clicks = app.stream("clicks", value=Json("id long, user string"))
     tens = clicks.group_by("user").windowed(tumbling("10s"))
     tens.agg(n=count(), name="final").emit("final").to("final")

@@ -225,7 +225,7 @@ def test_state_outlives_the_app(spark: SparkSession, broker: headrace.Broker, tm
 
 
 def test_without_dead_letters_a_processor_that_raises_stops_the_app(spark: SparkSession) -> None:
-    app = App("raising", "nowhere:1")
+    app = App("raising", "nowhere:1", partitions=1)
     stream = app.stream("in", key="k", value=Json("n long"))
     stream.process(lambda row, context: 1 / row["n"], "k string", name="broken").to("out")
     with app.test(spark) as test:

@@ -1,5 +1,7 @@
 """How tests start Spark."""
 
+import os
+from pathlib import Path
 from typing import Final
 
 # Compiled once and not optimised: tests run little and start often. Half the CPU time until the first results. Without
@@ -7,12 +9,21 @@ from typing import Final
 # compiles again.
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
-QUICK_START: Final = {
+# Nor is code generated for queries that see ten rows, which takes a third of the CPU time.
+_NO_CODE: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+# For sessions that tests make themselves. What they start as a user would, the demo and programs of their own, does
+# generate code, save where `without_generated_code` says otherwise.
+QUICK_START: Final = _NO_CODE | {
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-    # Nor is code generated for queries that see ten rows, which takes a third of the CPU time. What tests start as a
-    # user would, the demo, commands and programs of their own, does generate it.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # A worker that starts on a machine with other work may need longer than Spark's 15 seconds to call back.
     "spark.python.authenticate.socketTimeout": "2m",
+    "spark.python.daemon.module": "tests.support.spark_daemon",
 }
+
+
+def without_generated_code(directory: Path) -> dict[str, str]:
+    """The environment of a program that tests start as a user would, to see something else than how queries run."""
+    directory.mkdir(exist_ok=True)
+    (directory / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in _NO_CODE.items()))
+    return {**os.environ, "SPARK_CONF_DIR": str(directory)}

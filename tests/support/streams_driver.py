@@ -18,7 +18,7 @@ from typing import Any
 from headrace.spark import session
 from headrace.streams import App, Json, count, tumbling
 from headrace.streams import session as session_window
-from tests.support.spark_driver import prepare_end
+from tests.support.spark_driver import End, prepare_end
 from tests.support.spark_settings import QUICK_START
 
 GAP_MS, WINDOW_MS = 7_000, 10_000
@@ -32,7 +32,7 @@ def main(told: dict[str, Any]) -> None:
         case "reading":
             Path(told["mark"]).write_text(str(os.getpgid(0)))
         case place:
-            prepare_end(place, app=f"{told['app']}.{told['kill_query']}")
+            prepare_end({f"{told['app']}.{told['kill_query']}": End(place)})
     app = killed_app(told)
     spark = session("killed", "local[2,4]", conf=QUICK_START)
     if told.get("stay"):
