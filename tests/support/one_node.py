@@ -43,6 +43,7 @@ from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
+from headrace.server.repeated_commits import RepeatedCommits
 from headrace.server.repeated_produce import RepeatedProduce
 from headrace.server.settings import load_settings
 from headrace.server.worker import Worker
@@ -112,10 +113,12 @@ class Asker:
     """The connection, as far as a handler sees it."""
 
     listener = "PLAINTEXT"
+    peer = ("127.0.0.1", 50_000)
 
     def __init__(self) -> None:
         self.mutes = 0
         self.repeated_produce: RepeatedProduce | None = None
+        self.repeated_commits: RepeatedCommits | None = None
 
     def mute(self) -> None:
         self.mutes += 1

@@ -35,18 +35,17 @@ from headrace.protocol.primitives import new
 _MISSING_GROUPS_NAMED_SINCE: Final = 9
 _TOPIC_IDS_SINCE: Final = 10
 _BROKERS_RETENTION: Final = -1
-_NO_EXPIRY: Final = -1
+NO_EXPIRY: Final = -1
 _LAST_TIMESTAMP: Final = (1 << 63) - 1
 
-_Found: TypeAlias = Topic | ErrorCode
+Found: TypeAlias = Topic | ErrorCode
 
 
 def offset_commit(
     state: ShardState, request: OffsetCommitRequest, *, ticket: Ticket, version: int, now_ms: int
 ) -> Step:
-    by_id = version >= _TOPIC_IDS_SINCE
-    found = [_find_topic(state.image, topic.name, topic.topic_id if by_id else None) for topic in request.topics]
-    code = _check_commit(state, request, found, version=version, now_ms=now_ms)
+    found = find_topics(state.image, request.topics, version)
+    code = check_commit(state, request, found, version=version, now_ms=now_ms)
     most = state.settings.offset_metadata_max_bytes
     group_id, retention_ms = request.group_id, request.retention_time_ms
     records: list[CoordinatorRecord] = []
@@ -67,7 +66,7 @@ def _value(
     offset: int, leader_epoch: int, metadata: str, now_ms: int, retention_ms: int, topic_id: bytes
 ) -> OffsetCommitValue:
     if retention_ms == _BROKERS_RETENTION:
-        return new(OffsetCommitValue, (offset, leader_epoch, metadata, now_ms, _NO_EXPIRY, topic_id, ()))
+        return new(OffsetCommitValue, (offset, leader_epoch, metadata, now_ms, NO_EXPIRY, topic_id, ()))
     # The version of the record that can say when an offset expires has neither epoch nor topic id.
     expires_ms = min(max(now_ms + retention_ms, 0), _LAST_TIMESTAMP)
     return OffsetCommitValue(offset, -1, metadata, now_ms, expires_ms)
@@ -95,13 +94,19 @@ def txn_offset_commit(
     return Step(tuple(records), (Answer(ticket, TxnOffsetCommitResponse(0, topics)),), producer)
 
 
-def _find_topic(image: Image, name: str, topic_id: bytes | None) -> _Found:
+def find_topics(image: Image, topics: Sequence[OffsetCommitRequestTopic], version: int) -> list[Found]:
+    """What each of the topics is, or why it is none."""
+    by_id = version >= _TOPIC_IDS_SINCE
+    return [_find_topic(image, topic.name, topic.topic_id if by_id else None) for topic in topics]
+
+
+def _find_topic(image: Image, name: str, topic_id: bytes | None) -> Found:
     if topic_id is not None:
         return image.topics.get(topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
     return image.topic(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _check_partition(found: _Found, index: int, metadata: str | None, most: int, code: ErrorCode) -> int:
+def _check_partition(found: Found, index: int, metadata: str | None, most: int, code: ErrorCode) -> int:
     """`code` is what the group says, `most` the length of the text; a partition that does not exist is told first."""
     if isinstance(found, ErrorCode):
         return found
@@ -114,8 +119,8 @@ def _check_partition(found: _Found, index: int, metadata: str | None, most: int,
     return 0
 
 
-def _check_commit(
-    state: ShardState, request: OffsetCommitRequest, found: list[_Found], *, version: int, now_ms: int
+def check_commit(
+    state: ShardState, request: OffsetCommitRequest, found: list[Found], *, version: int, now_ms: int
 ) -> ErrorCode:
     """May whoever sent this commit for the group at all?"""
     generation, member_id = request.generation_id_or_member_epoch, request.member_id
@@ -141,7 +146,7 @@ def _check_commit(
 
 
 def _check_txn_commit(
-    state: ShardState, request: TxnOffsetCommitRequest, found: list[_Found], *, version: int
+    state: ShardState, request: TxnOffsetCommitRequest, found: list[Found], *, version: int
 ) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
@@ -164,7 +169,7 @@ def _check_txn_commit(
 
 
 def _partitions(
-    topics: Sequence[OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic], found: list[_Found]
+    topics: Sequence[OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic], found: list[Found]
 ) -> Iterator[tuple[bytes, int]]:
     """The partitions that exist, by topic id."""
     for topic, its in zip(topics, found, strict=True):

@@ -34,6 +34,7 @@ from headrace.server.later import Later
 from headrace.server.seldom import Seldom
 
 if TYPE_CHECKING:
+    from headrace.server.repeated_commits import RepeatedCommits
     from headrace.server.repeated_produce import RepeatedProduce
 
 Reply: TypeAlias = list[Part]
@@ -69,6 +70,7 @@ class Connection:
         "listener",
         "max_in_flight",
         "peer",
+        "repeated_commits",
         "repeated_produce",
         "session",
         "silent_since_ms",
@@ -104,6 +106,7 @@ class Connection:
         self.peer = sock.getpeername()
         self.session: Any = None  # what the layer above knows about this client: principal, software, fetch sessions
         self.repeated_produce: RepeatedProduce | None = None  # what it is known to send again and again
+        self.repeated_commits: RepeatedCommits | None = None  # the same of a consumer
         self.close_reason: str | None = None
         self.silent_since_ms = ACTIVE
         self._go_on()
@@ -143,6 +146,12 @@ class Connection:
             return
         serve, waiting, unsent = self._serve, self._waiting, self._unsent
         are_small = not unsent  # all that is unsent: replies of one piece, which may become one
+        if self.repeated_commits is not None and len(ranges) > 1 and not waiting and not self._is_blocked:
+            count, answers = self.repeated_commits.serve(buffer, ranges)
+            if count:
+                unsent.append(answers)
+                self._unsent_bytes += len(answers)
+                ranges = ranges[count:]
         for start, end in ranges:
             # As `_is_blocked` says; a call for each of many small requests would be felt.
             if self._mutes or len(waiting) >= self.max_in_flight or self._unsent_bytes > MAX_UNSENT_BYTES:

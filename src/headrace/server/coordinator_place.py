@@ -19,7 +19,7 @@ Invariants
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from headrace.cluster.image import Image
@@ -203,9 +203,17 @@ class Place(Generic[S]):
         else:
             producer_id = producer.producer_id
             batch = seal_rows(rows, producer_id=producer_id, producer_epoch=producer.epoch, transactional=True)
+        self._append(batch, step.records, now_ms, producer_id)
+
+    def write_encoded(self, batch: bytearray, records: Sequence[CoordinatorRecord], now_ms: int) -> None:
+        """A decision whose records are sealed in `batch` already. Raises one of LOG_ERRORS: nothing was written."""
+        self._append(batch, records, now_ms, NO_PRODUCER_ID)
+        self._set_timer()
+
+    def _append(self, batch: bytearray, records: Sequence[CoordinatorRecord], now_ms: int, producer_id: int) -> None:
         self._last_offset = self.partition.append_as_coordinator(batch, now_ms=now_ms).last_offset
         replay = self.shard.replay
-        for record in step.records:
+        for record in records:
             replay(record, producer_id=producer_id)
 
     # Answering

@@ -141,6 +141,11 @@ class CoordinatorRuntime(Generic[S]):
         if place is not None and place.is_loaded:
             place.shard.replay_end(producer, committed=committed)
 
+    def loaded_place(self, index: int) -> "Place[S] | None":
+        """The shard of a partition, if it is loaded and this node leads it."""
+        place = self._places.get(index)
+        return place if place is not None and place.is_loaded and place.is_current else None
+
     def _place_of(self, key: str) -> "Place[S] | ErrorCode":
         index = self.index_of(key)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if index is None else self._find(index)

@@ -22,6 +22,7 @@ from headrace.server.context import Context, RequestContext
 from headrace.server.handlers import SERVED
 from headrace.server.large_requests import LARGE_FROM_BYTES, check_large_request
 from headrace.server.later import Later
+from headrace.server.repeated_commits import OFFSET_COMMIT_KEY, RepeatedCommits
 from headrace.server.repeated_produce import PRODUCE_KEY, RepeatedProduce
 
 # By header version: its bytes, and what packs the frame's size, the correlation id, and no tags.
@@ -59,6 +60,10 @@ class Dispatcher:
         self._around = around
         self._routes.clear()
 
+    def _may_pass_handlers(self) -> bool:
+        """Neither quotas nor faults have to see each request."""
+        return self._around is None and not self._context.quotas.is_active
+
     def serve(
         self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int
     ) -> Reply | Later[Reply] | None:
@@ -69,6 +74,11 @@ class Dispatcher:
             reply: Reply | None = repeated.serve(buffer, view, start, end)
             if reply is not None:
                 return reply
+        commits = connection.repeated_commits
+        if commits is not None:
+            count, answer = commits.serve(buffer, ((start, end),))
+            if count:
+                return [answer]
         header, position = read_request_header(buffer, view, start, end)
         key, version, correlation_id, _, _ = header
         route = self._routes.get((key, version))
@@ -107,6 +117,10 @@ class Dispatcher:
             if repeated is None:
                 repeated = connection.repeated_produce = RepeatedProduce(self._context)
             repeated.learn(version, view[start:request_end], request, response, reply[0])
+        elif key == OFFSET_COMMIT_KEY:
+            if commits is None:
+                commits = connection.repeated_commits = RepeatedCommits(self._context, self._may_pass_handlers)
+            commits.learn(version, view[start:request_end], position - start, request, response, reply[0])
         return reply
 
 
