@@ -35,6 +35,7 @@ from typing import Final
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.append import Origin
 from headrace.log.chores import Chore, FlushPlan, NotSavedError, RemoveFiles
+from headrace.log.closing import plan_close
 from headrace.log.config import LogConfig
 from headrace.log.cutting import (
     advance_log_start,
@@ -51,7 +52,7 @@ from headrace.log.open_files import OpenFiles
 from headrace.log.opening import LogParts, open_parts
 from headrace.log.producers import ProducerStates
 from headrace.log.quick_append import append_quickly
-from headrace.log.rolling import quiet_timestamp, roll, roll_if_needed, seal_active
+from headrace.log.rolling import quiet_timestamp, roll, roll_if_needed
 from headrace.log.segment import NEVER, Segment
 from headrace.log.slices import LogSlice
 from headrace.log.swap import Swap
@@ -178,17 +179,7 @@ class Log:
 
         For who closes many logs at once. When the plan has run, close the segments.
         """
-        self.refuse_if_failed()
-        if not self.log_end_offset and self.recovery_report is None and self.durability.is_untouched:
-            return None  # it has never held anything: who loses it, or a part of it, makes it anew
-        if self.durability.is_durable(self.log_end_offset) and not self.active.is_ahead_of_its_files:
-            return None
-        try:
-            seal_active(self, self.log_end_offset)
-            self.producer_history.drop_stale_snapshots()  # of the stops before
-        except OSError as error:
-            raise self.fail(f"closing it failed ({error})") from error
-        return self.durability.plan_close(self, self.log_end_offset)
+        return plan_close(self)
 
     def update_config(self, config: LogConfig) -> None:
         self.config = config
