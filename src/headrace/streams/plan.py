@@ -5,8 +5,8 @@ nodes tie a plan to the state that an earlier run of it has left, so give them w
 point to their inputs, and a node that is used twice is one object: compare them by value, find them by name.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal
 
 from headrace.streams.aggregates import Aggregation
@@ -348,40 +348,11 @@ class Plan:
         return next(node for node in self.nodes() if node.name == name)
 
 
-def with_input(node: Node, *inputs: Node) -> Any:
-    """The same operator over other inputs."""
-    return replace(node, inputs=inputs)
-
-
-def transform(plan: Plan, change: Callable[[Node], Node]) -> Plan:
-    """The plan with every node replaced by what `change` makes of it, inputs first; what was shared stays shared."""
-    made: dict[str, Node] = {}
-    for node in plan.nodes():
-        inputs = tuple(made[below.name] for below in node.inputs)
-        unchanged = all(new is old for new, old in zip(inputs, node.inputs, strict=True))
-        made[node.name] = change(node if unchanged else with_input(node, *inputs))
-    return replace(plan, sinks=tuple(_sink(made[sink.name]) for sink in plan.sinks))
-
-
-def consumers(plan: Plan) -> Mapping[str, tuple[Node, ...]]:
-    """Who reads each node."""
-    found: dict[str, tuple[Node, ...]] = {node.name: () for node in plan.nodes()}
-    for node in plan.nodes():
-        for below in node.inputs:
-            found[below.name] += (node,)
-    return found
-
-
 def ancestors(node: Node) -> Iterator[Node]:
     """The node and all that it is made of."""
     found: dict[str, Node] = {}
     _visit(node, found)
     yield from found.values()
-
-
-def _sink(node: Node) -> Sink:
-    assert isinstance(node, Sink), node
-    return node
 
 
 def _visit(node: Node, found: dict[str, Node]) -> None:

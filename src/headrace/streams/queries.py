@@ -47,10 +47,10 @@ from headrace.streams.plan import (
     Source,
     StreamJoin,
     ancestors,
-    transform,
 )
 from headrace.streams.serdes import JsonSerde, Serde
 from headrace.streams.shapes import Kind
+from headrace.streams.walks import transform
 from headrace.streams.windows import Hopping, Session, Tumbling
 
 Mode = Literal["append", "update"]

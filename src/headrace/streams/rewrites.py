@@ -14,9 +14,10 @@ turns rows into deletions, so that its place matters. A fused operator has both 
 from dataclasses import replace
 
 from headrace.streams.expressions import Expression, both, is_steady, substitute
-from headrace.streams.plan import Filter, Node, Plan, Select, Source, consumers, transform
+from headrace.streams.plan import Filter, Node, Plan, Select, Source
 from headrace.streams.serdes import OwnSerde
 from headrace.streams.shapes import Kind
+from headrace.streams.walks import consumers, transform
 
 
 def rewrite(plan: Plan) -> Plan:

@@ -54,11 +54,11 @@ from headrace.streams.plan import (
     StreamJoin,
     TableJoin,
     TableLookup,
-    consumers,
 )
 from headrace.streams.queries import Query, has_own_windows, traits
 from headrace.streams.schema import names
 from headrace.streams.shapes import Kind
+from headrace.streams.walks import consumers
 
 _SOURCE: Final = "_source"
 Schemas = dict[str, StructType]  # of topics between two queries, by their names
