@@ -18,7 +18,7 @@ fetched on a side lane, another connection without session and without waiting, 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
@@ -27,6 +27,7 @@ from headrace.client.consumer_errors import CorruptRecordError
 from headrace.client.consumer_inbox import Fetched, Inbox
 from headrace.client.errors import ClosedError, KafkaError, code_of, error_for
 from headrace.client.fetch_decode import open_batches
+from headrace.client.fetch_lane import MAIN, SIDE, Asked, Lane, asking
 from headrace.client.fetch_leaders import MOVED
 from headrace.client.fetch_session import FINAL, NO_SESSION, FetchSession, SessionRequest, Wanted
 from headrace.client.metadata import Node
@@ -37,34 +38,10 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import CorruptBatchError, EncodeError
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
 
-MAIN: Final = "fetch"  # the purposes of the connections
-SIDE: Final = "fetch-side"
 _BY_NAME: Final = 12  # the last version in which topics go by name
 _CLOSE_SECONDS: Final = 1.0  # what the end of a session may take
 _LITTLE_BYTES: Final = 4096  # of records that somebody waits for
 _TAKEN_SECONDS: Final = 0.005  # by then it is taken, or fetching goes on without that
-
-
-class _Asked(NamedTuple):
-    """What a request asked of a partition: an answer counts only if the partition has not jumped since."""
-
-    state: PartitionState
-    era: int
-    offset: int
-
-
-class _Lane:
-    """One broker and one connection to it."""
-
-    __slots__ = ("asked", "is_busy", "node_id", "purpose", "session", "tried")
-
-    def __init__(self, node_id: int, purpose: str) -> None:
-        self.node_id = node_id
-        self.purpose = purpose
-        self.session = FetchSession()
-        self.is_busy = False
-        self.asked: dict[TopicPartition, _Asked] = {}  # by the request that has no answer yet
-        self.tried: set[_Asked] = set()  # of a side lane: what brought nothing
 
 
 class Fetcher:
@@ -99,7 +76,7 @@ class Fetcher:
         self._checks_crc = settings.flag("check.crcs")
         self._rack = settings.text("client.rack")
         self._preferred_seconds = settings.seconds("metadata.max.age.ms")
-        self._lanes: dict[tuple[int, str], _Lane] = {}
+        self._lanes: dict[tuple[int, str], Lane] = {}
         self._connecting: set[asyncio.Task[None]] = set()
         self._is_due = False
         self._timer: asyncio.TimerHandle | None = None
@@ -121,11 +98,11 @@ class Fetcher:
             lane = self._lane(node_id, MAIN)
             if not lane.is_busy:
                 self._start(lane, states)
-            elif left_out := [state for state in states if not _is_asked(lane, state)]:
+            elif left_out := [state for state in states if not lane.has_asked(state)]:
                 self._start_side(self._lane(node_id, SIDE), left_out)
 
-    def _start_side(self, lane: _Lane, left_out: list[PartitionState]) -> None:
-        worth = [state for state in left_out if _asking(state) not in lane.tried]
+    def _start_side(self, lane: Lane, left_out: list[PartitionState]) -> None:
+        worth = [state for state in left_out if asking(state) not in lane.tried]
         if worth and not lane.is_busy:
             self._start(lane, worth)
 
@@ -165,15 +142,15 @@ class Fetcher:
         if pauses:
             self._timer = self._loop.call_at(min(pauses), self.wake)
 
-    def _lane(self, node_id: int, purpose: str) -> _Lane:
+    def _lane(self, node_id: int, purpose: str) -> Lane:
         lane = self._lanes.get((node_id, purpose))
         if lane is None:
-            lane = self._lanes[node_id, purpose] = _Lane(node_id, purpose)
+            lane = self._lanes[node_id, purpose] = Lane(node_id, purpose)
         return lane
 
     # Asking
 
-    def _start(self, lane: _Lane, states: list[PartitionState]) -> None:
+    def _start(self, lane: Lane, states: list[PartitionState]) -> None:
         if self._inbox.is_full(states, partition_bytes=self._enough, all_bytes=self._enough_of_all):
             return
         connection = self._cluster.ready(lane.node_id, lane.purpose)
@@ -185,7 +162,7 @@ class Fetcher:
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
-    async def _connect(self, lane: _Lane) -> None:
+    async def _connect(self, lane: Lane) -> None:
         """Until the connection is there and not throttled; the next look uses it. A failure asks for metadata."""
         try:
             await self._cluster.connection(lane.node_id, lane.purpose)
@@ -198,10 +175,10 @@ class Fetcher:
             lane.is_busy = False
             self.wake()
 
-    def _send(self, lane: _Lane, connection: Connection, states: Iterable[PartitionState]) -> None:
+    def _send(self, lane: Lane, connection: Connection, states: Iterable[PartitionState]) -> None:
         metadata = self._cluster.metadata
         wanted: dict[TopicPartition, Wanted] = {}
-        asked: dict[TopicPartition, _Asked] = {}
+        asked: dict[TopicPartition, Asked] = {}
         for state in states:
             partition = state.partition
             row = FetchPartition(
@@ -211,7 +188,7 @@ class Fetcher:
                 partition_max_bytes=self._partition_bytes,
             )
             wanted[partition] = Wanted(metadata.topics[partition.topic].id, row)
-            asked[partition] = _asking(state)
+            asked[partition] = asking(state)
         is_side = lane.purpose == SIDE
         if is_side:
             lane.session = FetchSession()
@@ -243,7 +220,7 @@ class Fetcher:
 
     # Answers
 
-    def _answered(self, lane: _Lane, answer: PromptAnswer) -> None:
+    def _answered(self, lane: Lane, answer: PromptAnswer) -> None:
         asked, lane.asked = lane.asked, {}
         lane.is_busy = False
         if self._is_closed:
@@ -259,13 +236,13 @@ class Fetcher:
         if lane.purpose == MAIN:
             self._lane(lane.node_id, SIDE).tried.clear()
         else:
-            lane.tried.update(each for each in asked.values() if each == _asking(each.state))
+            lane.tried.update(each for each in asked.values() if each == asking(each.state))
         if was_waited_for and self._inbox.is_taken_soon(_LITTLE_BYTES):
             self._set_timer([self._loop.time() + _TAKEN_SECONDS])
         else:
             self._look()  # and not in the next turn: the broker could have waited for the next fetch by then
 
-    def _lost(self, lane: _Lane, asked: Mapping[TopicPartition, _Asked], error: KafkaError) -> None:
+    def _lost(self, lane: Lane, asked: Mapping[TopicPartition, Asked], error: KafkaError) -> None:
         lane.session.lost()
         if isinstance(error, ClosedError):
             return
@@ -273,14 +250,14 @@ class Fetcher:
             self._give_up(asked, error)
         self._cluster.request_update()
 
-    def _give_up(self, asked: Mapping[TopicPartition, _Asked], error: Exception) -> None:
+    def _give_up(self, asked: Mapping[TopicPartition, Asked], error: Exception) -> None:
         """Let the user hear of it; what was asked for is asked for again after a pause."""
         self._inbox.fail(error)
         for about in asked.values():
             if about.era == about.state.era:
                 self._pause(about.state)
 
-    def _take(self, lane: _Lane, asked: Mapping[TopicPartition, _Asked], response: FetchResponse) -> None:
+    def _take(self, lane: Lane, asked: Mapping[TopicPartition, Asked], response: FetchResponse) -> None:
         names = lane.session.names()
         if lane.purpose == MAIN:
             lane.session.answered(response.session_id, response.error_code)
@@ -296,7 +273,7 @@ class Fetcher:
                 if about is not None and about.era == about.state.era:
                     self._take_partition(about, row, nodes, lane)
 
-    def _take_partition(self, about: _Asked, row: PartitionData, nodes: list[Node], lane: _Lane) -> None:
+    def _take_partition(self, about: Asked, row: PartitionData, nodes: list[Node], lane: Lane) -> None:
         state = about.state
         if row.error_code:
             self._failed(about, row, nodes, lane)
@@ -334,7 +311,7 @@ class Fetcher:
         place = Place(state.fetch_offset, state.fetch_epoch)
         self._inbox.put(Fetched(state, opened.batches, place, len(row.records)))
 
-    def _failed(self, about: _Asked, row: PartitionData, nodes: list[Node], lane: _Lane) -> None:
+    def _failed(self, about: Asked, row: PartitionData, nodes: list[Node], lane: Lane) -> None:
         code = row.error_code
         state = about.state
         partition = state.partition
@@ -390,16 +367,6 @@ class Fetcher:
                     end.cancel()
                 elif not end.cancelled():
                     end.exception()
-
-
-def _asking(state: PartitionState) -> _Asked:
-    return _Asked(state, state.era, state.fetch_offset)
-
-
-def _is_asked(lane: _Lane, state: PartitionState) -> bool:
-    asked = lane.asked.get(state.partition)
-    # A partition that went and came back has another state, whose eras are counted anew.
-    return asked is not None and asked.state is state and asked.era == state.era
 
 
 def _prefer_leader(states: Iterable[PartitionState], node_id: int) -> None:
