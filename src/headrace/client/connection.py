@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 from headrace.client.config import Address
 from headrace.client.errors import ConnectionLostError, KafkaError, PeerProtocolError, RequestTimedOutError
-from headrace.client.gathering import gather
+from headrace.client.gathering import gather, send_some
 from headrace.client.prompt_answer import PromptAnswer
 from headrace.client.versions import KEY_OF, BrokerVersions
 from headrace.protocol.apis import APIS, load
@@ -38,7 +38,6 @@ MAX_RESPONSE_BYTES: Final = 1 << 30  # far above fetch.max.bytes
 # An answer up to this size is received in place; a larger one grows as it arrives. It is above the default of
 # fetch.max.bytes, with room for one batch more.
 IN_PLACE_BYTES: Final = 64 << 20
-MAX_PARTS_PER_SEND: Final = 512  # below the kernel's limit for one gathered write (IOV_MAX, 1024)
 RECORD_APIS: Final = frozenset({1, 59, 78})  # Fetch, FetchSnapshot, ShareFetch: answers that hold records
 
 _HEAD: Final = Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
@@ -259,7 +258,8 @@ class Connection:
             return
         try:
             while self._unsent:
-                self._send_some()
+                self._unsent = pieces = gather(self._unsent)  # kept, so that nothing is gathered twice
+                self._unsent = send_some(self._sock, pieces)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
@@ -280,23 +280,6 @@ class Connection:
         for future in gone:
             if not future.done():
                 future.set_result(None)
-
-    def _send_some(self) -> None:
-        """One system call. What it did not take stays unsent."""
-        pieces = gather(self._unsent)
-        self._unsent = pieces  # so that nothing is gathered twice, whatever happens now
-        if len(pieces) == 1:
-            sent = self._sock.send(pieces[0])
-        else:
-            sent = self._sock.sendmsg(pieces[:MAX_PARTS_PER_SEND])
-        done = 0
-        while done < len(pieces) and sent >= len(pieces[done]):
-            sent -= len(pieces[done])
-            done += 1
-        rest = pieces[done:]
-        if sent:
-            rest[0] = memoryview(rest[0])[sent:]
-        self._unsent = rest
 
     # Receiving
 

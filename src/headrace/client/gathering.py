@@ -1,10 +1,12 @@
 """Parts of requests on their way to one system call: small ones are copied together, large ones stay as they are."""
 
+import socket
 from typing import Final
 
 from headrace.protocol.types import Part
 
 JOIN_BELOW_BYTES: Final = 16 * 1024  # smaller parts are copied together: a system call per part costs more
+MAX_PARTS_PER_SEND: Final = 512  # below the kernel's limit for one gathered write (IOV_MAX, 1024)
 
 
 def gather(parts: list[Part]) -> list[Part]:
@@ -26,3 +28,19 @@ def gather(parts: list[Part]) -> list[Part]:
     if small:
         pieces.append(b"".join(small))
     return pieces
+
+
+def send_some(sock: socket.socket, pieces: list[Part]) -> list[Part]:
+    """One system call; what it did not take. Raises OSError."""
+    if len(pieces) == 1:
+        sent = sock.send(pieces[0])
+    else:
+        sent = sock.sendmsg(pieces[:MAX_PARTS_PER_SEND])
+    done = 0
+    while done < len(pieces) and sent >= len(pieces[done]):
+        sent -= len(pieces[done])
+        done += 1
+    rest = pieces[done:]
+    if sent:
+        rest[0] = memoryview(rest[0])[sent:]
+    return rest
