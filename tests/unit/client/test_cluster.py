@@ -1,71 +1,28 @@
-"""The cluster: bootstrap, metadata that renews itself, brokers that go away, coordinators."""
+"""The cluster: metadata that renews itself, brokers that go away."""
 
 import asyncio
-import socket
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from headrace.client.admin_configs import ADMIN_CONFIGS
 from headrace.client.cluster import Cluster
-from headrace.client.config import Address, load_settings
-from headrace.client.coordinators import CoordinatorKind
+from headrace.client.config import load_settings
 from headrace.client.errors import (
-    BrokerRefusedError,
     ClosedError,
     ConnectionLostError,
     KafkaError,
-    NoBrokersError,
     UnknownTopicError,
 )
 from headrace.client.metadata import Metadata
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from headrace.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from headrace.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headrace.protocol.messages.metadata import (
     MetadataRequest,
-    MetadataResponse,
-    MetadataResponseBroker,
     MetadataResponsePartition,
-    MetadataResponseTopic,
 )
 from tests.support.both_brokers import unique
-from tests.support.scripted_peer import ALL_VERSIONS, Asked, ScriptedPeer, reply
-
-
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(60):
-            await story()
-
-    asyncio.run(bounded())
-
-
-def cluster_at(*addresses: Address | str, **configs: Any) -> Cluster:
-    return Cluster(load_settings(ADMIN_CONFIGS, [str(address) for address in addresses], {}, configs))
-
-
-@contextmanager
-def dead_address() -> Iterator[Address]:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody else can
-        yield Address(*taken.getsockname())
-
-
-def describe(asked: Asked, *brokers: ScriptedPeer, epoch: int = 0, code: int = 0) -> MetadataResponse:
-    """All topics that were asked for, with one partition each, led by broker 0."""
-    partition = MetadataResponsePartition(0, 0, 0, epoch, [0], [0], [])
-    names = [topic.name for topic in asked.request.topics or ()]
-    return MetadataResponse(
-        brokers=[MetadataResponseBroker(number, *each.address) for number, each in enumerate(brokers)],
-        cluster_id="scripted",
-        controller_id=0,
-        topics=[MetadataResponseTopic(code, name, partitions=[] if code else [partition]) for name in names],
-    )
-
+from tests.support.scripted_brokers import cluster_at, describe, run
+from tests.support.scripted_peer import Asked, ScriptedPeer, reply
 
 # Against real brokers
 
@@ -117,101 +74,6 @@ def test_all_topics_can_be_tracked(bootstrap: str) -> None:
         while not cluster.metadata.topics.keys() >= set(names):
             await cluster.refresh()
         await cluster.close()
-
-    run(story)
-
-
-# Bootstrap
-
-
-def test_bootstrap_goes_on_to_the_next_address() -> None:
-    async def story() -> None:
-        async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            writer.write(reply(asked, describe(asked, peer)))
-
-        with dead_address() as dead:
-            async with ScriptedPeer(answer) as peer:
-                cluster = cluster_at(dead, peer.address)
-                assert (await cluster.refresh()).cluster_id == "scripted"
-                await cluster.close()
-
-    run(story)
-
-
-def test_when_nobody_answers_the_error_names_everybody() -> None:
-    async def story() -> None:
-        with dead_address() as one, dead_address() as other:
-            cluster = cluster_at(one, other)
-            with pytest.raises(NoBrokersError) as caught:
-                await cluster.refresh()
-            assert str(one) in str(caught.value)
-            assert str(other) in str(caught.value)
-            await cluster.close()
-            alone = cluster_at(one)
-            with pytest.raises(BrokerRefusedError, match="is a broker running there"):
-                await alone.topic("orders")
-            await alone.close()
-
-    run(story)
-
-
-def test_when_all_known_brokers_are_gone_it_begins_again_at_the_bootstrap_addresses() -> None:
-    """KIP-899. The bootstrap address stands for a name that leads to other brokers by now."""
-
-    async def story() -> None:
-        async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            writer.write(reply(asked, describe(asked, brokers[0])))
-
-        async with ScriptedPeer(answer) as entrance, ScriptedPeer(answer) as second:
-            async with ScriptedPeer(answer) as first:
-                brokers = [first]
-                cluster = cluster_at(entrance.address)
-                await cluster.refresh()
-                await cluster.refresh()
-                assert len(first.asked) == 2  # its versions, and metadata: it is preferred once it is known
-            brokers = [second]
-            while cluster.metadata.brokers[0].address != second.address:
-                await cluster.refresh()
-            await cluster.close()
-
-    run(story)
-
-
-def test_without_rebootstrap_it_stays_with_the_brokers_it_knows() -> None:
-    async def story() -> None:
-        async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            writer.write(reply(asked, describe(asked, first)))
-
-        async with ScriptedPeer(answer) as entrance:
-            async with ScriptedPeer(answer) as first:
-                cluster = cluster_at(entrance.address, metadata_recovery_strategy="none")
-                await cluster.refresh()
-            for _ in range(3):
-                with pytest.raises(ConnectionLostError):
-                    await cluster.refresh()
-            assert [each.api_key for each in entrance.asked].count(3) == 1
-            await cluster.close()
-
-    run(story)
-
-
-def test_a_broker_that_asks_for_it_is_forgotten() -> None:
-    """KIP-1102: REBOOTSTRAP_REQUIRED."""
-
-    async def story() -> None:
-        async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            writer.write(reply(asked, describe(asked, known)))
-
-        async def refuse(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            writer.write(reply(asked, MetadataResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)))
-
-        async with ScriptedPeer(answer) as entrance, ScriptedPeer(refuse) as known:
-            cluster = cluster_at(entrance.address)
-            await cluster.refresh()
-            await cluster.refresh()
-            assert [each.api_key for each in known.asked].count(3) == 1
-            assert [each.api_key for each in entrance.asked].count(3) == 2
-            await cluster.close()
 
     run(story)
 
@@ -456,55 +318,6 @@ def test_connections_that_are_not_used_are_closed() -> None:
             await cluster.close()
 
     run(story)
-
-
-# Coordinators
-
-
-def coordinator_story(*, ranges: dict[int, tuple[int, int]], expected_version: int) -> None:
-    async def story() -> None:
-        codes = [15, 0]
-
-        async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            if asked.api_key == 10:
-                code = codes.pop(0)
-                response = FindCoordinatorResponse(error_code=code, node_id=4, host="127.0.0.1", port=peer.address.port)
-                if asked.version >= 4:
-                    (key,) = asked.request.coordinator_keys
-                    row = Coordinator(key, 4, "127.0.0.1", peer.address.port, code)
-                    response = FindCoordinatorResponse(coordinators=[row])
-                writer.write(reply(asked, response))
-            elif asked.api_key == 12:
-                writer.write(reply(asked, HeartbeatResponse()))
-            else:
-                writer.write(reply(asked, describe(asked, peer)))
-
-        async with ScriptedPeer(answer, ranges=ranges) as peer:
-            cluster = cluster_at(peer.address, retry_backoff_ms=1)
-            with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
-                await cluster.coordinator(CoordinatorKind.GROUP, "g")
-            codes.insert(0, 15)
-            node = await cluster.coordinator(CoordinatorKind.GROUP, "g", timeout=120)
-            assert (node.id, node.address) == (4, peer.address)
-            response = await cluster.send_to_coordinator(CoordinatorKind.GROUP, "g", HeartbeatRequest("g", 1, "m"))
-            assert isinstance(response, HeartbeatResponse)
-            assert {each.version for each in peer.asked if each.api_key == 10} == {expected_version}
-            assert len([each for each in peer.asked if each.api_key == 10]) == 3
-            codes.append(0)
-            cluster.forget_coordinator(CoordinatorKind.GROUP, "g")
-            await cluster.coordinator(CoordinatorKind.GROUP, "g")
-            assert codes == []
-            await cluster.close()
-
-    run(story)
-
-
-def test_a_coordinator_is_looked_up_once_and_again_when_it_is_wrong() -> None:
-    coordinator_story(ranges=ALL_VERSIONS, expected_version=6)
-
-
-def test_a_coordinator_is_found_by_brokers_that_take_one_key_at_a_time() -> None:
-    coordinator_story(ranges={**ALL_VERSIONS, 10: (0, 3)}, expected_version=3)
 
 
 # The end
