@@ -70,10 +70,6 @@ class Metadata:
         topic = self.topics.get(name)
         return topic if topic is not None and topic.error is ErrorCode.NONE else None
 
-    def topic_by_id(self, topic_id: bytes) -> Topic | None:
-        name = self.names_by_id.get(topic_id)
-        return None if name is None else self.topic(name)
-
     def partition(self, topic: str, number: int) -> Partition | None:
         known = self.topics.get(topic)
         return None if known is None else known.partitions.get(number)

@@ -31,11 +31,6 @@ class BrokerVersions:
         """The lowest and the highest version that the broker serves; None if it does not serve the API."""
         return self._ranges.get(api_key)
 
-    def serves(self, api_key: int, version: int = 0) -> bool:
-        """Whether `version`, or any later one that both know, can be used."""
-        served = self._ranges.get(api_key)
-        return served is not None and min(served[1], APIS[api_key].max_stable_version) >= version
-
     def pick(self, api_key: int, lowest: int = 0, highest: int | None = None) -> int:
         """The version to use. Raises UnsupportedVersionError, which says who cannot do what."""
         try:

@@ -16,7 +16,6 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from headrace.log.errors import CorruptSnapshotError
 
-SNAPSHOT_SUFFIX: Final = ".snapshot"
 VERSION: Final = 1
 NO_OFFSET: Final = -1
 

@@ -92,10 +92,6 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & CONTROL_FLAG)
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
     def delete_horizon_ms(self) -> int | None:
         """When tombstones and markers of this batch may go; None while no cleaning has seen it."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None

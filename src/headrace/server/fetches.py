@@ -40,6 +40,7 @@ from headrace.server.log_errors import LOG_ERRORS, code_of
 from headrace.server.partition import Partition
 from headrace.server.waiters import Parked, Watch, Watched
 
+TOPIC_IDS_SINCE: Final = 13
 _READ_COMMITTED: Final = 1
 _REDIRECTS_SINCE: Final = 16
 _ZSTD_SINCE: Final = 10  # older clients cannot read it
@@ -253,7 +254,7 @@ class Fetch:
             return self._withheld()
         if session is None and self._wants_session:
             session = ctx.broker.fetch_sessions.begin(
-                watch, has_ids=ctx.version >= 13, is_follower=self._is_follower, now_ms=ctx.now_ms()
+                watch, has_ids=ctx.version >= TOPIC_IDS_SINCE, is_follower=self._is_follower, now_ms=ctx.now_ms()
             )
         if session is None:
             watch.close()

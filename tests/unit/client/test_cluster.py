@@ -39,7 +39,7 @@ def test_a_topic_is_found_once_it_exists(bootstrap: str) -> None:
         assert created.topics[0].error_code == 0
         topic = await cluster.topic(name, timeout=120)
         assert list(topic.partitions) == [0, 1, 2]
-        assert cluster.metadata.topic_by_id(created.topics[0].topic_id) is topic
+        assert cluster.metadata.names_by_id[created.topics[0].topic_id] == name
         leader = cluster.metadata.leader(name, 2)
         assert leader is not None
         assert str(leader.address) == bootstrap

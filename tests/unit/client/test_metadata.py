@@ -32,8 +32,8 @@ def test_an_answer_becomes_a_snapshot() -> None:
     assert metadata.partition("a", 0) is not None
     assert metadata.leader("a", 2) is None
     assert metadata.leader("b", 0) is None
-    known = metadata.topic_by_id(ID)
-    assert known is not None
+    assert metadata.names_by_id == {ID: "a"}
+    known = metadata.topics["a"]
     assert [(each.number, each.leader, each.leader_epoch) for each in known.partitions.values()] == [
         (0, 1, 5),
         (1, 2, 6),
@@ -57,8 +57,7 @@ def test_a_topic_that_was_made_anew_starts_with_its_own_epochs() -> None:
     metadata = Metadata().renewed(answer(topic("a", (1, 5))), asked={"a"})
     metadata = metadata.renewed(answer(topic("a", (2, 0), topic_id=OTHER_ID)), asked={"a"})
     assert metadata.topics["a"].partitions[0].leader == 2
-    assert metadata.topic_by_id(ID) is None
-    assert metadata.topic_by_id(OTHER_ID) is metadata.topics["a"]
+    assert metadata.names_by_id == {OTHER_ID: "a"}
 
 
 def test_topics_that_were_not_asked_for_stay_unless_all_were() -> None:

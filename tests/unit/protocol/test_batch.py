@@ -79,7 +79,6 @@ def test_the_header_answers_what_its_bits_say() -> None:
         False,
     )
     assert (HEADER.size_bytes, HEADER.last_offset, HEADER.next_offset, HEADER.last_sequence) == (61, 14, 15, 49)
-    assert HEADER.has_producer_id
     assert HEADER.delete_horizon_ms is None
     flags = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
     marked = HEADER._replace(attributes=flags)

@@ -8,21 +8,17 @@ Versions    7 has sessions; 12 tells where logs part ways; 13 names topics by id
 Left out    fetches of followers: NOT_LEADER_OR_FOLLOWER; a preferred replica is never named, since there is no other
 """
 
-from typing import Final
-
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import FetchRequest, FetchResponse
 from headrace.server.context import RequestContext
 from headrace.server.fetch_sessions import FIRST_EPOCH, update
-from headrace.server.fetches import Fetch
+from headrace.server.fetches import TOPIC_IDS_SINCE, Fetch
 from headrace.server.later import Later
 from headrace.server.waiters import Watch
 
-_TOPIC_IDS_SINCE: Final = 13
-
 
 def handle(request: FetchRequest, ctx: RequestContext) -> FetchResponse | Later[FetchResponse]:
-    has_ids = ctx.version >= _TOPIC_IDS_SINCE
+    has_ids = ctx.version >= TOPIC_IDS_SINCE
     session = ctx.broker.fetch_sessions.find(request, has_ids=has_ids, now_ms=ctx.now_ms())
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
