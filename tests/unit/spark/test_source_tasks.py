@@ -1,5 +1,8 @@
 """What a worker does with a task, and what it keeps for the next one."""
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -39,6 +42,23 @@ def test_rows_with_headers() -> None:
         {**same, "key": b"k", "value": None, "offset": 1, "headers": None},
     ]
     assert batch["timestamp"].cast(pa.int64()).to_pylist() == [5_000, 6_000]
+
+
+def test_a_worker_reads_also_without_assertions() -> None:
+    program = """if True:
+        import sys
+        from headrace.client.arrow_fetch import Part
+        from headrace.spark.source_options import source_options
+        from headrace.spark.source_tasks import SourceTask, read_task
+
+        options = source_options({"kafka.bootstrap.servers": sys.argv[1], "subscribe": "t"})
+        print(sum(batch.num_rows for batch in read_task(SourceTask(Part("t", 0, 0, 5)), options)))
+    """
+    with headrace.Broker() as broker:
+        broker.create_topic("t")
+        fill(broker.address, "t", range(5))
+        done = subprocess.run([sys.executable, "-O", "-c", program, broker.address], capture_output=True, check=False)
+    assert (done.stdout.decode(), done.returncode) == ("5\n", 0), done.stderr.decode()
 
 
 def test_connections_are_kept_for_the_next_task() -> None:
