@@ -33,7 +33,6 @@ from headrace.client.prompt_answer import PromptAnswer
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 
-_PRODUCE: Final = 0
 _FOREVER: Final = 1e18
 _NO_ACKS: Final = 0
 # The broker knows of another leader, or of none: ask again who it is.

@@ -57,9 +57,6 @@ class Step(NamedTuple):
     notices: tuple[str, ...] = ()  # for the broker's log: who caused a rebalance, and why
 
 
-NOTHING: Final = Step()
-
-
 def answer(ticket: Ticket, response: Any) -> Step:
     """The step that only answers the one who asked."""
     return Step(answers=(Answer(ticket, response),))
