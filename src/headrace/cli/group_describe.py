@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from headrace.client.admin_groups import CommittedOffset, GroupDescription, MemberDescription
     from headrace.client.topic_partition import TopicPartition
 
-_WITH_OFFSETS: Final = (
-    "",
-    "classic",
-    "consumer",
-)  # share groups have no offsets, and streams groups calls of their own
+# Share groups have no offsets, and streams groups calls of their own.
+_WITH_OFFSETS: Final = ("", "classic", "consumer")
 _PARTITIONS: Final = [
     Column("topic"),
     Column("partition", right=True),

@@ -53,9 +53,8 @@ class TransactionShard:
         self.transactions: dict[str, Transaction] = {}
         # Soft state: the epoch before the present one, by which the retry of an InitProducerId is known.
         self.last_epochs: dict[str, int] = {}
-        self.deadlines: Deadlines[str] = (
-            Deadlines()
-        )  # by transactional id: its transaction takes too long, or is to end
+        # By transactional id: its transaction takes too long, or is to end.
+        self.deadlines: Deadlines[str] = Deadlines()
         self.is_loaded = False
 
     # Hard state

@@ -115,9 +115,8 @@ def _decompress_gzip(data: memoryview, limit_bytes: int) -> bytes:
             if position == len(data):
                 _refuse("gzip", "it ends in the middle")
             step = data[position : position + _GZIP_STEP]
-            piece = member.decompress(
-                step, left + 1
-            )  # one more than allowed: nothing else tells "full" from "too much"
+            # One more than allowed: nothing else tells "full" from "too much".
+            piece = member.decompress(step, left + 1)
             left -= len(piece)
             if left < 0:
                 _refuse_size("gzip", limit_bytes)

@@ -47,9 +47,8 @@ class AnswerError:
     def on(self, handle: Handle, request: Any, ctx: RequestContext) -> Any:
         key = self._api.key
         if key == _PRODUCE and request.acks == 0:
-            return (
-                Verdict.HANG_UP
-            )  # as for every batch that is refused without an answer: there is no other way to tell
+            # As for every batch that is refused without an answer: there is no other way to tell.
+            return Verdict.HANG_UP
         if key == _METADATA:
             # A client that hears of no broker has nobody to ask again: all but the topics stays as it is.
             real = handle(request._replace(allow_auto_topic_creation=False), ctx)

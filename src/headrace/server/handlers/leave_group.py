@@ -1,5 +1,6 @@
 """LeaveGroup (key 13, versions 0-5): members go, and the others share their partitions at once.
 
+Behaviour   each member goes or is refused by itself; a group that nobody is left in keeps its offsets
 Versions    3 lets several members go, and names static ones by their instance; 5 says why
 """
 

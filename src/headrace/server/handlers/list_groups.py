@@ -1,5 +1,6 @@
 """ListGroups (key 16, versions 0-5): the groups that this broker looks after.
 
+Behaviour   all or nothing: an error as long as one of the coordinators' partitions here is loading
 Versions    4 filters by state; 5 by type
 """
 
