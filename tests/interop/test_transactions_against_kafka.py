@@ -156,6 +156,11 @@ class Teller:
             "state", row.error_code, row.transaction_state, self._id(row.producer_id), row.producer_epoch, topics
         )
 
+    def await_aborted(self) -> None:
+        """When its time is over."""
+        self._until(self.describe, lambda row: row.transaction_state != "CompleteAbort", {True})  # type: ignore[arg-type]
+        self.await_complete()
+
     # What was written
 
     def records(self) -> list[Any]:
@@ -283,6 +288,47 @@ def older_clients(teller: Teller) -> None:
     teller.add(me, 0, 7)
 
 
+def time_outs(teller: Teller) -> None:
+    me = teller.init(timeout_ms=200)
+    teller.write(me)
+    teller.await_aborted()
+    teller.write(me, sequence=1)
+    teller.end(me, commit=True)
+    me = teller.end(me, commit=False)
+    teller.write(me)
+    teller.await_aborted()
+    teller.init(me)
+
+
+def time_outs_of_older_clients(teller: Teller) -> None:
+    me = teller.init(timeout_ms=200, version=3)
+    teller.add(me, 0)
+    teller.write(me, version=9)
+    teller.await_aborted()
+    teller.add(me, 0)
+    teller.end(me, commit=True, version=V1)
+    teller.end(me, commit=False, version=V1)
+    me = teller.init(me, timeout_ms=60_000, version=3)
+    teller.add(me, 1)
+    teller.write(me, index=1, version=9)
+    teller.end(me, commit=True, version=V1)
+
+
+def zombies_of_older_clients(teller: Teller) -> None:
+    zombie = teller.init(version=3)
+    teller.add(zombie, 0)
+    teller.write(zombie, version=9)
+    me = teller.init(version=3)
+    teller.init(zombie, version=3)
+    teller.add(me, 0)
+    teller.write(me, version=9)
+    teller.end(zombie, commit=False, version=V1)
+    again = teller.init(me, version=3)
+    teller.end(me, commit=True, version=V1)
+    teller.init(me, version=3)
+    teller.end(again, commit=True, version=V1)
+
+
 def nobody(teller: Teller) -> None:
     teller.end(Identity(77, 0), commit=True)
     teller.end(Identity(77, 0), commit=True, version=V1)
@@ -292,7 +338,20 @@ def nobody(teller: Teller) -> None:
     teller.write(Identity(77, 0), version=9)
 
 
-@pytest.mark.parametrize("story", [commits_and_aborts, retries, zombies, recoveries, older_clients, nobody])
+@pytest.mark.parametrize(
+    "story",
+    [
+        commits_and_aborts,
+        retries,
+        zombies,
+        recoveries,
+        older_clients,
+        time_outs,
+        time_outs_of_older_clients,
+        zombies_of_older_clients,
+        nobody,
+    ],
+)
 def test_every_answer_and_every_record_is_that_of_apache_kafka(
     story: Callable[[Teller], None], headrace_bootstrap: str, kafka_bootstrap: str
 ) -> None:

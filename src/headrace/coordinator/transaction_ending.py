@@ -4,7 +4,8 @@ The PREPARE record decides; the markers follow, and when all are there, the COMP
 goes out with PREPARE: what it may do next waits until the end is complete, and is told CONCURRENT_TRANSACTIONS.
 
 From version 2 on an end raises the epoch, and the answer tells it. So a retry comes with the epoch before: it is told
-by that, and gets the same answer. Nothing else may come with that epoch.
+by that, and gets the same answer. Nothing else may come with that epoch, except InitProducerId: of a producer whose
+transaction was aborted by the coordinator, and which asks for the epoch to go on with.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from headrace.coordinator.result import Answer, Marking, Producer, Step, Ticket,
 from headrace.coordinator.transaction_state import (
     COMPLETE,
     EPOCH_BUMPED_SINCE,
+    MAX_EPOCH,
     NO_EPOCH,
     NO_PRODUCER_ID,
     PREPARED,
@@ -64,7 +66,7 @@ def _judge(current: Transaction, request: EndTxnRequest, *, bumps: bool) -> Tran
         return ErrorCode.CONCURRENT_TRANSACTIONS if state is wanted else ErrorCode.INVALID_TXN_STATE
     ended_so = state in COMPLETE and (state is TransactionState.COMPLETE_COMMIT) == request.committed
     if is_retry:
-        if state is TransactionState.EMPTY:
+        if state is TransactionState.EMPTY or current.epoch == MAX_EPOCH:  # which nobody may go on with
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.NONE if ended_so else ErrorCode.INVALID_TXN_STATE
     if bumps:  # to abort nothing is allowed, and raises the epoch; to commit nothing is a mistake of the client
@@ -102,14 +104,22 @@ def _prepared(
 def abort(
     shard: "TransactionShard", transactional_id: str, current: Transaction, now_ms: int, fresh_id: int = NO_PRODUCER_ID
 ) -> Step:
-    """By the coordinator itself: the epoch goes up in any case, so that the producer is fenced."""
+    """By the coordinator itself: the epoch goes up in any case, so that the producer is fenced.
+
+    As in Kafka it ends as one of version 2, whatever its producer speaks: so a producer whose transaction took too long
+    may recover with the epoch it had, as long as no other one has the id.
+    """
+    is_last_epoch = current.is_epoch_exhausted
     prepared = current.changed(
         state=TransactionState.PREPARE_ABORT,
-        epoch=current.epoch + 1,
-        next_producer_id=fresh_id if current.bumps_epoch and current.is_epoch_exhausted else NO_PRODUCER_ID,
+        epoch=min(current.epoch + 1, MAX_EPOCH),
+        next_producer_id=fresh_id if is_last_epoch else NO_PRODUCER_ID,
         updated_ms=now_ms,
+        client_version=EPOCH_BUMPED_SINCE,
     )
-    shard.last_epochs[transactional_id] = NO_EPOCH
+    # The last epoch is only there to fence with. Without a new id to go on with, nobody may recover.
+    is_at_an_end = is_last_epoch and fresh_id == NO_PRODUCER_ID
+    shard.last_epochs[transactional_id] = NO_EPOCH if is_at_an_end else current.epoch
     return _step(transactional_id, prepared)
 
 

@@ -86,10 +86,6 @@ class Transaction(NamedTuple):
     next_producer_id: int = NO_PRODUCER_ID  # taken over when the present transaction is complete
     client_version: int = 0  # the transaction version that the producer spoke
 
-    @property
-    def bumps_epoch(self) -> bool:
-        return self.client_version >= EPOCH_BUMPED_SINCE
-
     def changed(self, **fields: Any) -> "Transaction":
         return self._replace(previous_producer_id=self.producer_id, **fields)
 

@@ -51,6 +51,17 @@ class TestInit:
         assert driver.init(producer=first) == again
         assert len(driver.written) == 3
 
+    @pytest.mark.parametrize("client_version", [0, 2])
+    def test_a_producer_that_recovers_in_a_transaction_gets_the_next_epoch(
+        self, driver: TransactionDriver, client_version: int
+    ) -> None:
+        producer = driver.begin()
+        driver.add(producer, A, client_version=client_version)
+        assert driver.init(producer=producer).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+        driver.write_markers()
+        recovered = driver.init(producer=producer)
+        assert (recovered.error_code, recovered.producer_epoch) == (0, 1)
+
     def test_a_producer_that_was_fenced_cannot_recover(self, driver: TransactionDriver) -> None:
         first = driver.begin()
         driver.begin()
@@ -219,6 +230,40 @@ class TestTime:
         # In version 2 its epoch looks like that of a retry; that it wanted another end gives it away.
         assert late.error_code in (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_TXN_STATE)
         assert driver.add(producer, A) is ErrorCode.PRODUCER_FENCED
+
+    @pytest.mark.parametrize("client_version", [0, 2])
+    def test_a_producer_whose_transaction_took_too_long_may_recover(
+        self, driver: TransactionDriver, client_version: int
+    ) -> None:
+        producer = driver.begin()
+        driver.add(producer, A, client_version=client_version)
+        driver.move(TIMEOUT_MS)
+        driver.write_markers()
+        recovered = driver.init(producer=producer)
+        assert (recovered.error_code, recovered.producer_epoch) == (0, 1)
+        assert driver.begin().epoch == 2
+        assert driver.init(producer=producer).error_code == ErrorCode.PRODUCER_FENCED
+
+    def test_nobody_goes_on_with_the_epoch_that_is_kept_to_fence_with(self, driver: TransactionDriver) -> None:
+        first = driver.begin()
+        driver.shard.replay(record_of("t", driver.transaction()._replace(epoch=MAX_EPOCH - 1)))
+        last = Producer(first.producer_id, MAX_EPOCH - 1)
+        driver.add(last, A)
+        driver.move(TIMEOUT_MS)
+        driver.write_markers()
+        assert driver.transaction().epoch == MAX_EPOCH
+        assert driver.end(last, commit=False).error_code == ErrorCode.PRODUCER_FENCED
+        assert driver.init(producer=last).error_code == ErrorCode.PRODUCER_FENCED
+        assert driver.begin() != first
+        assert driver.transaction().epoch == 0
+
+    def test_a_transaction_with_the_last_epoch_of_all_still_ends(self, driver: TransactionDriver) -> None:
+        first = driver.begin()
+        driver.shard.replay(record_of("t", driver.transaction()._replace(epoch=MAX_EPOCH)))
+        driver.add(Producer(first.producer_id, MAX_EPOCH), A)
+        driver.move(TIMEOUT_MS)
+        driver.write_markers()
+        assert driver.state() == "CompleteAbort"
 
     def test_one_that_ended_in_time_is_left_alone(self, driver: TransactionDriver) -> None:
         producer = driver.begin()
