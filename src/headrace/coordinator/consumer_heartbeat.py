@@ -244,7 +244,7 @@ def _interval_ms(
     again soon: for partitions that others are giving up, for the next target, for what its pattern stands for.
     """
     soon_ms = max(SOON_MS, SOON_MS_PER_MEMBER * len(group.members))
-    if group.assignment_epoch < epoch and now_ms < (assignable_ms := assignable_at_ms(state, group)):
+    if group.assignment_epoch < epoch and now_ms < (assignable_ms := assignable_at_ms(state, group, now_ms)):
         return min(usual_ms, max(soon_ms, assignable_ms - now_ms))
     is_waiting = member.state is MemberState.UNRELEASED_PARTITIONS or group.group_id in state.regex_jobs
     return min(usual_ms, soon_ms) if is_waiting else usual_ms

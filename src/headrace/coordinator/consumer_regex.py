@@ -84,6 +84,8 @@ def _start_job_if_due(
 ) -> None:
     resolved = group.subscriptions.resolved
     looked_ms = next((each.timestamp_ms for each in resolved.values()), None)
+    if looked_ms is not None and looked_ms > now_ms:
+        looked_ms = None  # the clock was set back since then
     if group.group_id in state.regex_jobs or (looked_ms is not None and now_ms <= looked_ms + MIN_INTERVAL_MS):
         return
     regexes = dict(group.subscriptions.regexes)

@@ -81,7 +81,7 @@ def move_on(
 ) -> ConsumerMember:
     """A new target if it is time for one, and the member's next step towards its target. Raises RefusedError."""
     epoch, target = group.assignment_epoch, group.target_of(updated)
-    if epoch < announced.epoch and now_ms >= assignable_at_ms(state, group):
+    if epoch < announced.epoch and now_ms >= assignable_at_ms(state, group, now_ms):
         epoch = announced.epoch
         subscriptions = announced.subscriptions
         assignor = subscriptions.preferred_assignor or state.settings.consumer_assignors[0]
@@ -157,8 +157,8 @@ def check_size(state: ShardState, draft: Draft) -> None:
         )
 
 
-def assignable_at_ms(state: ShardState, group: ConsumerGroup) -> int:
+def assignable_at_ms(state: ShardState, group: ConsumerGroup, now_ms: int) -> int:
     """The earliest time for the next target: members that come one after the other are assigned together."""
-    if not group.assigned_at_ms:
+    if not 0 < group.assigned_at_ms <= now_ms:  # never, or the clock was set back since then
         return 0
     return group.assigned_at_ms + state.settings.of_group(state.image, group.group_id).consumer_assignment_interval_ms

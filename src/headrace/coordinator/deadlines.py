@@ -42,6 +42,11 @@ class Deadlines(Generic[Key]):
         if len(self._heap) > _SMALL and len(self._heap) > 2 * len(self._at_ms):
             self._tidy()
 
+    def shift(self, by_ms: int) -> None:
+        """All of them are due so much later, or earlier."""
+        self._at_ms = {key: at_ms + by_ms for key, at_ms in self._at_ms.items()}
+        self._tidy()
+
     @property
     def next_ms(self) -> int | None:
         """When the next one is due; None if there is none."""

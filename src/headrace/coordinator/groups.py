@@ -98,6 +98,10 @@ class GroupShard(ShardState):
         while (key := self.deadlines.pop_due(now_ms)) is not None:
             yield from _DUE[key[0]](self, key, now_ms)
 
+    def clock_set(self, by_ms: int) -> None:
+        """The time of day was set; what is due counts the time that passes."""
+        self.deadlines.shift(by_ms)
+
     def image_changed(self, image: Image, now_ms: int) -> Iterator[Step]:  # noqa: ARG002  as every shard has it
         """The cluster's metadata changed. Each step must be written and replayed before the next is asked for."""
         before, self.image = self.image, image

@@ -90,9 +90,14 @@ class TransactionShard:
     def _watch(self, transactional_id: str) -> None:
         transaction = self.transactions.get(transactional_id)
         if transaction is not None and transaction.state is TransactionState.ONGOING:
-            self.deadlines.set(transactional_id, transaction.started_ms + transaction.timeout_ms)
+            if transactional_id not in self.deadlines:  # else it stands, also when the clock was set since then
+                self.deadlines.set(transactional_id, transaction.started_ms + transaction.timeout_ms)
         else:
             self.deadlines.cancel(transactional_id)
+
+    def clock_set(self, by_ms: int) -> None:
+        """The time of day was set; what is due counts the time that passes."""
+        self.deadlines.shift(by_ms)
 
     def tick(self, now_ms: int) -> Iterator[Step]:
         """Everything that is due. Each step must be written and replayed before the next is asked for."""

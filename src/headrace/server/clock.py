@@ -21,6 +21,9 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Milliseconds since 1970, as records carry them."""
 
+    def steady_ms(self) -> int:
+        """Milliseconds that have passed, as calls count them: it makes no difference when the time of day is set."""
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...
 
 
@@ -33,6 +36,9 @@ class LoopClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
+    def steady_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(delay_ms / 1000, callback)
 
@@ -40,15 +46,23 @@ class LoopClock:
 class MovableClock:
     """Stands still. Used by one thread only: the one of the loop whose calls it makes."""
 
-    __slots__ = ("_calls", "_now_ms", "_numbers")
+    __slots__ = ("_calls", "_now_ms", "_numbers", "_set_by_ms")
 
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms
+        self._set_by_ms = 0
         self._calls: list[tuple[float, int, _Call]] = []
         self._numbers = count()  # calls that are due at the same time happen in the order in which they were asked for
 
     def now_ms(self) -> int:
+        return self._now_ms + self._set_by_ms
+
+    def steady_ms(self) -> int:
         return self._now_ms
+
+    def set(self, by_ms: int) -> None:
+        """Somebody sets the time of day, forward or back; no time passes."""
+        self._set_by_ms += by_ms
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         call = _Call(callback)

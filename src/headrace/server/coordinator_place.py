@@ -54,6 +54,7 @@ class Shard(Protocol):
     def loaded(self, now_ms: int) -> None: ...
     def tick(self, now_ms: int) -> Iterator[Step]: ...
     def image_changed(self, image: Image, now_ms: int) -> Iterator[Step]: ...
+    def clock_set(self, by_ms: int) -> None: ...
     @property
     def next_deadline_ms(self) -> int | None: ...
 
@@ -122,6 +123,7 @@ class Place(Generic[S]):
             self._fail()
             return
         self._timer = None
+        self._runtime.follow_clock()
         self._last_offset = self.partition.log.log_end_offset - 1
         self.is_loaded = True
         self.shard.loaded(self._runtime.clock.now_ms())
@@ -278,7 +280,13 @@ class Place(Generic[S]):
         self._due_ms = deadline_ms
         self._timer = clock.call_later(max(deadline_ms - clock.now_ms(), 0), self._time_has_come)
 
+    def clock_set(self, by_ms: int) -> None:
+        """The timer counts the time that passes, and is right as it is."""
+        self.shard.clock_set(by_ms)
+        self._due_ms += by_ms
+
     def _time_has_come(self) -> None:
+        self._runtime.follow_clock()
         self._timer = None
         self._due_ms = _NEVER
         self.carry_out_all(self.shard.tick(self._runtime.clock.now_ms()))

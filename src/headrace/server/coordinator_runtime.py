@@ -29,6 +29,7 @@ from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
 
 LOAD_AGAIN_MS: Final = 1_000  # after a write failed, if nobody asks earlier
+_SET_MS: Final = 1_000  # a clock that goes wrong by so much between two looks was set
 _KEPT_KEYS: Final = 10_000  # whose hashes are remembered: a group asks again and again
 
 OnMarking: TypeAlias = Callable[[Marking, int, Callable[[], bool]], None]
@@ -61,6 +62,8 @@ class CoordinatorRuntime(Generic[S]):
         self.tickets = count(1)
         self._image: Image | None = None
         self._places: dict[int, Place[S]] = {}
+        self._seen_ms = clock.now_ms()  # when the clock was last compared
+        self._day_ms = self._seen_ms - clock.steady_ms()  # what the time of day is ahead of the time that passes
         self._is_stopped = False
 
     def start(self, image: Image) -> None:
@@ -152,6 +155,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def _find(self, index: int) -> "Place[S] | ErrorCode":
         """The shard of a partition, if it is here and loaded; what to tell the client otherwise."""
+        self.follow_clock()
         place = self._places.get(index)
         if place is None or not place.is_current:
             if place is not None:
@@ -177,6 +181,22 @@ class CoordinatorRuntime(Generic[S]):
         """As `drop`; but time-outs must not wait until somebody asks."""
         self.drop(index)
         self.clock.call_later(LOAD_AGAIN_MS, lambda: self._load_next(iter((index,))))
+
+    def follow_clock(self) -> None:
+        """Deadlines are times of day, and stand for time that passes: if the clock was set, they are set with it.
+
+        Before anything that looks at them. Otherwise a clock that is set forward would end all sessions, and one that
+        is set back would let the dead live.
+        """
+        now_ms = self.clock.now_ms()
+        if 0 <= now_ms - self._seen_ms < _SET_MS:  # nearly always, and cheap
+            return
+        self._seen_ms = now_ms
+        day_ms = now_ms - self.clock.steady_ms()
+        by_ms, self._day_ms = day_ms - self._day_ms, day_ms
+        if abs(by_ms) >= _SET_MS:
+            for place in self._places.values():
+                place.clock_set(by_ms)
 
     def image_changed(self, _: Image, image: Image) -> None:
         self._image = image

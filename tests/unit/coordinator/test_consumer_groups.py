@@ -123,6 +123,30 @@ def test_a_look_up_of_patterns_lets_others_have_their_turn() -> None:
     assert the_group(driver).subscriptions.topics == {"topic-0", "topic-1", "topic-2"}
 
 
+def test_a_clock_that_is_set_back_does_not_hold_up_the_next_target() -> None:
+    driver = GroupDriver()
+    driver.now_ms = 2 * 3_600_000
+    driver.make_topic("t", 1)
+    ask(driver, FIRST)
+    driver.make_topic("t", 2)
+    driver.now_ms -= 3_600_000
+    answer = ask(driver, ConsumerGroupHeartbeatRequest("g", "A", 2))
+    assert [row.partitions for row in answer.assignment.topic_partitions] == [[0, 1]]
+
+
+def test_a_clock_that_is_set_back_does_not_hold_up_the_look_up_of_patterns() -> None:
+    driver = GroupDriver(AT_ONCE)
+    driver.now_ms = 2 * 3_600_000
+    driver.make_topic("topic-0", 1)
+    ask(driver, FIRST._replace(subscribed_topic_names=None, subscribed_topic_regex="topic-.*"))
+    driver.move(0)
+    driver.make_topic("topic-1", 1)
+    driver.now_ms -= 3_600_000
+    ask(driver, ConsumerGroupHeartbeatRequest("g", "A", the_group(driver).members["A"].member_epoch))
+    driver.move(0)
+    assert the_group(driver).subscriptions.topics == {"topic-0", "topic-1"}
+
+
 # Records that another coordinator wrote
 
 

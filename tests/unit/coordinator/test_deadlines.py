@@ -50,7 +50,8 @@ def test_many_heartbeats_leave_no_heap_behind() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["set", "cancel", "pop"]), st.sampled_from("abcd"), st.integers(0, 50)), max_size=200
+        st.tuples(st.sampled_from(["set", "cancel", "pop", "shift"]), st.sampled_from("abcd"), st.integers(0, 50)),
+        max_size=200,
     )
 )
 def test_does_what_a_dict_would(actions: list[tuple[str, str, int]]) -> None:
@@ -63,6 +64,9 @@ def test_does_what_a_dict_would(actions: list[tuple[str, str, int]]) -> None:
         elif action == "cancel":
             deadlines.cancel(key)
             model.pop(key, None)
+        elif action == "shift":
+            deadlines.shift(at_ms - 25)
+            model = {each: when + at_ms - 25 for each, when in model.items()}
         else:
             due = {each for each, when in model.items() if when <= at_ms}
             assert set(all_due(deadlines, at_ms)) == due

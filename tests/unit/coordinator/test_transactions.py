@@ -265,6 +265,19 @@ class TestTime:
         driver.write_markers()
         assert driver.state() == "CompleteAbort"
 
+    @pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+    def test_its_time_is_what_passes_though_the_clock_is_set(self, driver: TransactionDriver, by_ms: int) -> None:
+        driver.now_ms = 2 * 3_600_000
+        producer = driver.begin()
+        driver.add(producer, A)
+        driver.now_ms += by_ms
+        driver.shard.clock_set(by_ms)
+        driver.add(producer, B)
+        driver.move(TIMEOUT_MS - 1)
+        assert driver.state() == "Ongoing"
+        driver.move(1)
+        assert driver.state() == "PrepareAbort"
+
     def test_one_that_ended_in_time_is_left_alone(self, driver: TransactionDriver) -> None:
         producer = driver.begin()
         driver.add(producer, A)

@@ -61,6 +61,9 @@ class Numbers:
         while (group := self.deadlines.pop_due(now_ms)) is not None:
             yield Step((number_of(group, -1),))
 
+    def clock_set(self, by_ms: int) -> None:
+        self.deadlines.shift(by_ms)
+
     def image_changed(self, image: Image, now_ms: int) -> Iterator[Step]:
         self.image = image
         yield from ()
@@ -294,6 +297,38 @@ def test_deadlines_come_at_their_time() -> None:
     assert value(place.get("a")) is None
     place.node.clock.move(1)
     assert value(place.get("a")) == -1
+
+
+@pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_deadlines_come_at_their_time_though_the_clock_is_set(by_ms: int, is_asked: bool) -> None:
+    place = Place()
+    clock = place.node.clock
+
+    def arm(group: str, delay_ms: int) -> None:
+        def decide(shard: Numbers, ticket: Ticket) -> Step:
+            shard.deadlines.set(group, clock.now_ms() + delay_ms)
+            return answer(ticket, 0)
+
+        place.runtime.submit("a", decide, refused)
+
+    def left() -> Any:
+        return value(
+            place.runtime.look("a", lambda shard: {each for each in "abc" if each in shard.deadlines}, refused)
+        )
+
+    arm("a", 10_000)
+    arm("b", 15_000)
+    clock.move(5_000)
+    clock.set(by_ms)
+    if is_asked:
+        arm("c", 10_000)
+    clock.move(4_999)
+    assert left() >= {"a", "b"}
+    clock.move(1)
+    assert left() == ({"b", "c"} if is_asked else {"b"})
+    clock.move(5_000)
+    assert left() == set()
 
 
 def test_deadlines_come_though_a_write_failed_and_nobody_asks_any_more() -> None:
