@@ -268,6 +268,13 @@ class TestOlderClients:
             (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ]
 
+    def test_brokers_add_for_clients_of_version_2(self, node: OneNode) -> None:
+        producer = begin(node)
+        transaction = AddPartitionsToTxnTransaction("x", *producer, topics=[AddPartitionsToTxnTopic("t", [0])])
+        node.ask("AddPartitionsToTxn", 4, AddPartitionsToTxnRequest([transaction]))
+        said = node.coordinators.transactions.look("x", lambda shard: shard.transactions["x"].client_version, int)
+        assert said.value == 2
+
     def test_brokers_verify_for_several_transactions(self, node: OneNode) -> None:
         producer = begin(node)
         add(node, producer, 0)

@@ -2,7 +2,8 @@
 
 Behaviour   all partitions of a transaction are added, or none: those that do not exist are told, and the others are
             OPERATION_NOT_ATTEMPTED
-Versions    0-3 are for producers, for one transaction; 4-5 for brokers, which add or verify for several at a time
+Versions    0-3 are for producers, for one transaction; 4-5 for brokers, which add or verify for several at a time, and
+            add for clients of transaction version 2 only
             before 2 PRODUCER_FENCED is called INVALID_PRODUCER_EPOCH
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headrace.coordinator.result import Producer
-from headrace.coordinator.transaction_state import by_topic
+from headrace.coordinator.transaction_state import EPOCH_BUMPED_SINCE, by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -65,9 +66,10 @@ def _serve(transaction: AddPartitionsToTxnTransaction, ctx: RequestContext) -> L
     if transaction.verify_only:
         return ctx.broker.coordinators.admission.verify(transaction.transactional_id, producer, places)
     is_old = ctx.version < _FENCED_SINCE
-    return ctx.broker.coordinators.admission.add(transaction.transactional_id, producer, places, client_version=0).map(
-        lambda code: dict.fromkeys(places, fencing_code(code, is_old_client=is_old))
-    )
+    client_version = EPOCH_BUMPED_SINCE if ctx.version >= _SEVERAL_SINCE else 0
+    return ctx.broker.coordinators.admission.add(
+        transaction.transactional_id, producer, places, client_version=client_version
+    ).map(lambda code: dict.fromkeys(places, fencing_code(code, is_old_client=is_old)))
 
 
 def _places(topics: Sequence[AddPartitionsToTxnTopic]) -> frozenset[tuple[str, int]]:
