@@ -14,10 +14,11 @@ A job compares many names with patterns that clients wrote, so it works in slice
 one is due at once, after whatever else is waiting.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
+from headrace.coordinator.batches import in_batches, size_of
 from headrace.coordinator.consumer_deadlines import REGEX
 from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.coordinator.consumer_member import ConsumerMember
@@ -31,6 +32,7 @@ from headrace.coordinator.regex_job import RegexJob
 from headrace.coordinator.result import Step
 from headrace.coordinator.shard_state import DeadlineKey, ShardState
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.internal_records import CoordinatorRecord
 
 MIN_INTERVAL_MS: Final = 10_000  # between two look-ups of a group
 STEPS_AT_ONCE: Final = 20_000  # of a job: some milliseconds, or twenty for a pattern that wants to be slow
@@ -110,22 +112,42 @@ def go_on(state: ShardState, key: DeadlineKey, now_ms: int) -> Iterator[Step]:
     del state.regex_jobs[group_id]
     group = state.groups.get(group_id)
     if isinstance(group, ConsumerGroup):
+        yield from _take_over(state, group, job)
+
+
+def _take_over(state: ShardState, group: ConsumerGroup, job: RegexJob) -> Iterator[Step]:
+    """As many patterns at once as fit into a batch. What they change goes with them, so nothing of it can be lost."""
+    most_bytes = state.settings.max_record_bytes(state.image) - size_of(epoch_record(group.group_id, group.epoch, 0))
+    records = []
+    for regex, topics in job.found.items():
+        record = regex_record(group.group_id, regex, ResolvedRegex(topics, NO_VERSION, job.started_ms))
+        if size_of(record) > most_bytes:
+            draft = Draft()
+            draft.notice(f"[group {group.group_id}] pattern {regex} stands for more topics than can be written")
+            yield draft.step()
+            record = regex_record(group.group_id, regex, ResolvedRegex(frozenset(), NO_VERSION, job.started_ms))
+        records.append(record)
+    for batch in in_batches(records, most_records=len(records), most_bytes=most_bytes):
         draft = Draft()
-        _take_over(state, group, job, draft)
+        _change_patterns(state, group, batch, draft)
         yield draft.step()
 
 
-def _take_over(state: ShardState, group: ConsumerGroup, job: RegexJob, draft: Draft) -> None:
+def _change_patterns(
+    state: ShardState, group: ConsumerGroup, records: Iterable[CoordinatorRecord], draft: Draft
+) -> None:
     subscriptions = group.subscriptions.copy()
     is_changed = False
-    for regex, topics in job.found.items():
+    for record in records:
+        regex: str = record.key.regular_expression
+        value: Any = record.value
         if regex not in subscriptions.regexes:
             continue  # nobody has it any more
         known = subscriptions.resolved.get(regex)
-        is_changed |= topics != (frozenset() if known is None else known.topics)
-        resolved = ResolvedRegex(topics, NO_VERSION, job.started_ms)
+        resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+        is_changed |= resolved.topics != (frozenset() if known is None else known.topics)
         subscriptions.set_resolved(regex, resolved)
-        draft.write(regex_record(group.group_id, regex, resolved))
+        draft.write(record)
     metadata_hash = state.topic_hashes.of_topics(subscriptions.topics)
     if is_changed or metadata_hash != group.metadata_hash:
         epoch = group.epoch + 1

@@ -4,9 +4,10 @@ Both ways into a consumer group lead here: ConsumerGroupHeartbeat, and JoinGroup
 protocol. A request that is refused on the way leaves nothing behind that matters.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from headrace.coordinator.assignors.spec import NOTHING_ASSIGNED, Assignment
+from headrace.coordinator.batches import size_of
 from headrace.coordinator.consumer_deadlines import REBALANCE, member_key
 from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.coordinator.consumer_member import ConsumerMember, MemberState
@@ -20,9 +21,6 @@ from headrace.coordinator.group_records import consumer_group_partition_metadata
 from headrace.coordinator.refused import RefusedError
 from headrace.coordinator.shard_state import ShardState
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.internal_records import encode_coordinator_record
-
-_ROW_BYTES: Final = 32  # around a record in a batch, at most
 
 
 class Announced(NamedTuple):
@@ -146,10 +144,7 @@ def check_size(state: ShardState, draft: Draft) -> None:
     records = draft.step().records
     if not records:
         return
-    size, most = 0, state.settings.max_record_bytes(state.image)
-    for record in records:
-        key, value = encode_coordinator_record(record.type, record.key, record.value, record.version)
-        size += len(key) + len(value or b"") + _ROW_BYTES
+    size, most = sum(map(size_of, records)), state.settings.max_record_bytes(state.image)
     if size > most:
         raise RefusedError(
             ErrorCode.UNKNOWN_SERVER_ERROR,

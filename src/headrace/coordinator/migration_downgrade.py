@@ -7,13 +7,14 @@ back to a consumer group, would give to one what another still works on.) When a
 last one of the new protocol, nobody need join again, and each is assigned what it was to have.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from headrace.coordinator.assignors.spec import NOTHING_ASSIGNED, Assignment
+from headrace.coordinator.batches import size_of
 from headrace.coordinator.classic_group import ClassicGroup
 from headrace.coordinator.classic_member import ClassicMember
-from headrace.coordinator.classic_rebalance import fits_record, prepare, set_session
+from headrace.coordinator.classic_rebalance import prepare, set_session
 from headrace.coordinator.consumer_deadlines import cancel_all
 from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.coordinator.consumer_member import ConsumerMember
@@ -27,6 +28,7 @@ from headrace.coordinator.refused import RefusedError
 from headrace.coordinator.shard_state import ShardState
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import DecodeError
+from headrace.protocol.internal_records import CoordinatorRecord
 from headrace.protocol.messages.join_group import JoinGroupRequestProtocol
 
 _DOWNGRADING: Final = frozenset(("downgrade", "bidirectional"))
@@ -106,7 +108,18 @@ def _as_classic(
             member.assignment = write_assignment(targets[member.member_id], state.image, version)
     except DecodeError:
         return None
-    return classic if fits_record(state, classic, classic.assignments()) else None
+    return classic if _fits(state, group, classic) else None
+
+
+def _fits(state: ShardState, group: ConsumerGroup, classic: ClassicGroup) -> bool:
+    """Can the one be written, and with it the tombstones of the other?"""
+    most = state.settings.max_record_bytes(state.image)
+    record = group_metadata(group.group_id, classic.value(classic.assignments()))
+    return size_of(record) + sum(map(size_of, _tombstones(group, group.members))) <= most
+
+
+def _tombstones(group: ConsumerGroup, member_ids: Iterable[str]) -> Iterator[CoordinatorRecord]:
+    return group_tombstones(group.group_id, member_ids, group.subscriptions.resolved)
 
 
 def _as_classic_member(member: ConsumerMember) -> ClassicMember:
@@ -134,7 +147,7 @@ def downgrade(
 ) -> None:
     """Make it so; with a `reason`, a rebalance begins. `recorded`: whose records are there, if not the members'."""
     member_ids = group.members if recorded is None else recorded
-    draft.write(*group_tombstones(group.group_id, member_ids, group.subscriptions.resolved))
+    draft.write(*_tombstones(group, member_ids))
     draft.write(group_metadata(group.group_id, classic.value(classic.assignments())))
     draft.notice(f"[group {group.group_id} generation {classic.generation}] was a consumer group, and is a classic one")
     for member_id in group.members:

@@ -6,10 +6,10 @@ may still change stays. A group without members goes with its last offset.
 """
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Final
 
 from headrace.cluster.image import Image
+from headrace.coordinator.batches import in_batches
 from headrace.coordinator.group_records import offset_commit as offset_record
 from headrace.coordinator.result import Step
 from headrace.coordinator.shard_state import DeadlineKey, Due, Group, ShardState
@@ -18,7 +18,7 @@ from headrace.protocol.messages.group_records import OffsetCommitValue
 from headrace.protocol.types import ZERO_UUID
 
 _EXPIRY: Final[DeadlineKey] = ("offset-expiry",)
-_TOMBSTONES_PER_STEP: Final = 1_000  # some 100 KB: far below what fits into one batch
+_TOMBSTONES_PER_STEP: Final = 1_000  # some 100 KB, unless names are very long
 
 
 def start(state: ShardState, now_ms: int) -> None:
@@ -29,7 +29,7 @@ def start(state: ShardState, now_ms: int) -> None:
 def _expire_all(state: ShardState, _: DeadlineKey, now_ms: int) -> Iterator[Step]:
     start(state, now_ms)
     for group in list(state.groups.values()):
-        yield from _in_steps(_expired(state, group, now_ms))
+        yield from _in_steps(state, _expired(state, group, now_ms))
 
 
 DUE: Final[Mapping[str, Due]] = {_EXPIRY[0]: _expire_all}
@@ -70,7 +70,7 @@ def image_changed(state: ShardState, before: Image) -> Iterator[Step]:
         return
     gone = [topic_id for topic_id in before.topics if topic_id not in state.image.topics]
     yield from _in_steps(
-        [record for topic_id in gone for record in _of_deleted(state, before.topics[topic_id].name, topic_id)]
+        state, [record for topic_id in gone for record in _of_deleted(state, before.topics[topic_id].name, topic_id)]
     )
 
 
@@ -85,8 +85,7 @@ def _of_deleted(state: ShardState, topic: str, topic_id: bytes) -> Iterator[Coor
         yield offset_record(group_id, topic, partition, None)
 
 
-def _in_steps(records: list[CoordinatorRecord]) -> Iterator[Step]:
+def _in_steps(state: ShardState, records: list[CoordinatorRecord]) -> Iterator[Step]:
     """The first ones first: a group goes after its offsets."""
-    left = iter(records)
-    while batch := tuple(islice(left, _TOMBSTONES_PER_STEP)):
-        yield Step(batch)
+    most_bytes = state.settings.max_record_bytes(state.image)
+    return map(Step, in_batches(records, most_records=_TOMBSTONES_PER_STEP, most_bytes=most_bytes))

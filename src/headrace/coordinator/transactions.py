@@ -12,6 +12,7 @@ from typing import Final
 
 from headrace.cluster.image import Image
 from headrace.coordinator import transaction_adding, transaction_ending, transaction_init, transaction_listing
+from headrace.coordinator.batches import in_batches
 from headrace.coordinator.deadlines import Deadlines
 from headrace.coordinator.result import Producer, Step, Ticket
 from headrace.coordinator.transaction_state import (
@@ -32,6 +33,7 @@ from headrace.protocol.messages.list_transactions import TransactionState as Lis
 
 _EXPIRY: Final = ""  # the deadline of looking for ids to forget; no transactional id is empty
 _FORGET_AT_ONCE: Final = 1_000  # ids in one batch of tombstones
+_FORGET_BYTES: Final = 50_000  # of such a batch: whatever the topic is told to take, it takes this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +118,8 @@ class TransactionShard:
             for transactional_id, transaction in self.transactions.items()
             if transaction.state in IDLE and transaction.updated_ms <= last_ms
         ]
-        for start in range(0, len(expired), _FORGET_AT_ONCE):
-            yield Step(tuple(map(tombstone_of, expired[start : start + _FORGET_AT_ONCE])))
+        tombstones = map(tombstone_of, expired)
+        yield from map(Step, in_batches(tombstones, most_records=_FORGET_AT_ONCE, most_bytes=_FORGET_BYTES))
 
     def image_changed(self, image: Image, now_ms: int) -> Iterator[Step]:  # noqa: ARG002 what shards are given
         """Topics come and go without changing transactions: a marker for a partition that is gone is left out."""

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from headrace.cluster.image import ConfigKind, ConfigResource
+from headrace.coordinator.batches import size_of
 from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.coordinator.consumer_heartbeat import MAX_ID_LENGTH
 from headrace.coordinator.consumer_member import ConsumerMember, MemberState
+from headrace.coordinator.consumer_records import current_record, subscription_record
 from headrace.coordinator.consumer_regex import STEPS_AT_ONCE
 from headrace.coordinator.consumer_subscriptions import ResolvedRegex, Subscriptions
 from headrace.coordinator.group_records import (
@@ -23,6 +26,8 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.internal_records import CoordinatorRecord
 from headrace.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from headrace.protocol.messages.group_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -121,6 +126,30 @@ def test_a_look_up_of_patterns_lets_others_have_their_turn() -> None:
         assert ask(driver, ConsumerGroupHeartbeatRequest("g", "A", 1)).error_code == ErrorCode.NONE
     assert slices == 3
     assert the_group(driver).subscriptions.topics == {"topic-0", "topic-1", "topic-2"}
+
+
+def test_a_pattern_that_stands_for_more_topics_than_can_be_written_stands_for_none() -> None:
+    driver = GroupDriver({**AT_ONCE, "message.max.bytes": "20000"})
+    for number in range(100):
+        driver.make_topic(f"{number:03d}-{'x' * 200}", 1)
+    ask(driver, FIRST._replace(subscribed_topic_names=None, subscribed_topic_regex=".*"))
+    driver.move(10)
+    assert the_group(driver).subscriptions.resolved[".*"].topics == frozenset()
+    assert "[group g] pattern .* stands for more topics than can be written" in driver.notices
+    assert all(sum(map(size_of, step.records)) < 20_000 for step in driver.steps)
+
+
+def test_a_group_that_does_not_fit_into_a_batch_as_a_classic_one_stays_as_it_is() -> None:
+    driver = GroupDriver()
+    subscription = b"\0\0\0\0\0\0\xff\xff\xff\xff"  # version 0, no topics, no data
+    classic = ClassicMemberMetadata(45_000, [ClassicProtocol("range", subscription)])
+    for member in (ConsumerMember("A", 1, classic=classic), ConsumerMember("Z", 1)):
+        replay(driver, subscription_record("g", member), current_record("g", member))
+    offsets_topic = ConfigResource(ConfigKind.TOPIC, "__consumer_offsets")
+    driver.set_image(driver.image._replace(configs={offsets_topic: {"max.message.bytes": "500"}}))
+    assert ask(driver, ConsumerGroupHeartbeatRequest("g", "Z", -1)).error_code == ErrorCode.NONE
+    assert set(the_group(driver).members) == {"A"}
+    assert all(sum(map(size_of, step.records)) < 500 for step in driver.steps)
 
 
 def test_a_clock_that_is_set_back_does_not_hold_up_the_next_target() -> None:

@@ -1,3 +1,4 @@
+from headrace.coordinator.batches import size_of
 from headrace.coordinator.group_records import offset_commit
 from headrace.protocol.messages.group_records import OffsetCommitValue
 from tests.support.group_driver import GroupDriver, topic_id_of
@@ -37,3 +38,13 @@ def test_other_changes_of_the_cluster_touch_no_offset() -> None:
     driver.make_topic("t", 2)
     driver.delete_topic("u")
     assert driver.steps == []
+
+
+def test_tombstones_with_long_names_still_fit_into_a_batch() -> None:
+    driver = GroupDriver({"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "60000"})
+    value = OffsetCommitValue(7, commit_timestamp=driver.now_ms)
+    for partition in range(100):
+        driver.shard.replay(offset_commit("g" * 20_000, "t", partition, value))
+    driver.move(60_000)
+    assert driver.shard.groups == {}
+    assert all(sum(map(size_of, step.records)) < 1_048_588 for step in driver.steps)

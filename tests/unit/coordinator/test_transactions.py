@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.coordinator.batches import size_of
 from headrace.coordinator.result import Producer
 from headrace.coordinator.transaction_state import MAX_EPOCH, record_of
 from headrace.protocol.error_codes import ErrorCode
@@ -295,6 +296,17 @@ class TestTime:
         assert set(driver.shard.transactions) == {"new"}
         driver.restart()
         assert set(driver.shard.transactions) == {"new"}
+
+    def test_ids_that_are_long_are_forgotten_in_several_batches(self, driver: TransactionDriver) -> None:
+        for number in range(60):
+            driver.begin(f"{number}{'x' * 20_000}")
+        driver.now_ms += 604_800_000
+        sizes = []
+        for step in driver.shard.tick(driver.now_ms):
+            sizes.append(sum(map(size_of, step.records)))
+            driver.carry_out(step)
+        assert driver.shard.transactions == {}
+        assert max(sizes) < 50_000
 
 
 class TestRestart:

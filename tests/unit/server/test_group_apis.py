@@ -2,7 +2,11 @@
 
 import pytest
 
+from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from headrace.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headrace.protocol.messages.metadata_records import FeatureLevelRecord
 from headrace.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -42,3 +46,25 @@ def test_offsets_of_a_topic_that_is_deleted_while_the_coordinator_loads_are_forg
     node.delete_topic("goes")
     node.clock.move(0)
     assert fetched() == (ErrorCode.NONE, ["stays"])
+
+
+def test_many_patterns_that_stand_for_many_topics_are_written_one_after_the_other() -> None:
+    node = OneNode()
+    node.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    for number in range(60):
+        node.create_topic(f"{number:02d}{'x' * 240}")
+    node.controller.write(FeatureLevelRecord("group.version", 1))
+    members = [f"member-{number}" for number in range(100)]
+    epochs = {}
+    for number, member in enumerate(members):
+        first = ConsumerGroupHeartbeatRequest("g", member, 0, None, None, 60_000, None, f".*|{number}", None, [])
+        epochs[member] = node.ask("ConsumerGroupHeartbeat", 1, first).member_epoch
+    node.clock.move(11_000)
+    answer = node.ask("ConsumerGroupHeartbeat", 1, ConsumerGroupHeartbeatRequest("g", members[0], epochs[members[0]]))
+    assert answer.error_code == ErrorCode.NONE
+    node.clock.move(100)
+    (group,) = node.ask("ConsumerGroupDescribe", 1, ConsumerGroupDescribeRequest(["g"])).groups
+    assert group.error_code == ErrorCode.NONE
+    found = node.coordinators.groups.look("g", lambda shard: shard.groups["g"], int).value
+    assert isinstance(found, ConsumerGroup)
+    assert len(found.subscriptions.resolved) == len(members)
