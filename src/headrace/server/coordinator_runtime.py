@@ -146,6 +146,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def loaded_place(self, index: int) -> "Place[S] | None":
         """The shard of a partition, if it is loaded and this node leads it."""
+        self.follow_clock()
         place = self._places.get(index)
         return place if place is not None and place.is_loaded and place.is_current else None
 

@@ -262,6 +262,18 @@ def _join(duel: Duel, member_id: str = "", *, syncs: bool = True) -> str:
     return str(joined.member_id)
 
 
+@pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
+def test_a_clock_that_is_set_does_not_end_the_session_of_who_commits(by_ms: int) -> None:
+    duel = Duel()
+    member: dict[str, Any] = {"generation_id_or_member_epoch": 1, "member_id": _join(duel)}
+    duel.commit((0, 5, 1, ""), **member)
+    duel.change(lambda node: node.clock.set(by_ms))
+    for offset in range(3):
+        assert duel.commit((0, offset, 1, ""), **member) == {ErrorCode.NONE}
+        duel.change(lambda node: node.clock.move(50_000))
+    assert duel.repeats(duel.frame([(0, 8, 1, "")], **member))
+
+
 def test_a_group_that_was_deleted_begins_anew() -> None:
     duel = Duel()
     duel.commit((0, 5, 1, ""))
