@@ -120,6 +120,34 @@ def test_a_read_that_fails_while_a_fetch_waits_does_not_hurt_the_producer(broker
     assert broker.values("t") == [b"0"]
 
 
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        "leader-epoch-checkpoint",
+        "00000000000000000001.snapshot",
+        "00000000000000000000.index",
+        "00000000000000000000.timeindex",
+    ],
+)
+def test_without_a_descriptor_for_what_a_log_keeps_beside_it_requests_are_refused_and_nothing_is_doubled(
+    fs: MemoryFileSystem, unreadable: str
+) -> None:
+    def code(broker: DiskBroker, sequence: int) -> ErrorCode:
+        return broker.code("t", b"%d" % sequence, producer_id=7, producer_epoch=0, base_sequence=sequence)
+
+    with running(fs) as broker:
+        broker.create_topic("t")
+        assert code(broker, 0) is ErrorCode.NONE
+        broker.stop()
+    with running(fs) as broker:
+        fs.faults = [Fault("read", errno.EMFILE, f"t-0/{unreadable}", times=2)]
+        assert code(broker, 1) is STORAGE_ERROR
+        fetch(broker.client, "t", 0, 0)  # answered, whatever it says
+        fs.faults = []
+        wait_until(lambda: code(broker, 1) is ErrorCode.NONE)
+        assert broker.values("t") == [b"0", b"1"]
+
+
 def test_a_metadata_log_that_cannot_be_synced_stops_the_broker_and_it_starts_again(fs: MemoryFileSystem) -> None:
     with running(fs) as broker:
         broker.create_topic("t")

@@ -20,7 +20,7 @@ from headrace.log.append import (
     split,
 )
 from headrace.log.config import LogConfig
-from headrace.log.errors import StorageError
+from headrace.log.errors import StorageError, reading
 from headrace.log.fs import Buffer
 from headrace.log.producer_history import apply_batch, read_marker, to_aborted
 from headrace.log.producers import CachedBatch
@@ -98,13 +98,20 @@ def _check_producers(
 
 
 def _store(log: "Log", view: memoryview, batches: Sequence[Incoming], now_ms: int) -> int:
-    """Write batches that have their offsets, and account for them. Their largest timestamp."""
+    """Write batches that have their offsets, and account for them. Their largest timestamp. Raises StorageError."""
     first_start, _, first_header = batches[0]
     _, last_end, last_header = batches[-1]
     last_offset = last_header[0] + last_header[6]
     max_timestamp = max([header[8] for _, _, header in batches])
     log.load_producers_if_easy()
     segment = log.segment_for(last_end - first_start, first_header[0], last_offset, max_timestamp, now_ms)
+    # What the batches change is loaded before they are written. A read that fails afterwards would leave them in the
+    # file without their offsets being used up, and the next ones would get the same.
+    log.epoch_file.load()
+    producers = log.producers if any(header[9] != NO_PRODUCER_ID for _, _, header in batches) else None
+    if any(header[5] & CONTROL_FLAG for _, _, header in batches):
+        with reading("aborted transactions", log.directory):
+            log.aborted_of(segment)
     shift = _write(log, segment, view[first_start:last_end]) - first_start
     epoch = None
     for start, end, header in batches:
@@ -112,10 +119,10 @@ def _store(log: "Log", view: memoryview, batches: Sequence[Incoming], now_ms: in
         if header[2] != epoch:
             epoch = header[2]
             log.epoch_file.assign(epoch, header[0])
-        if header[9] != NO_PRODUCER_ID:
-            transaction = apply_batch(log.producers, header, view[start:end], base_offset=header[0])
+        if producers is not None:
+            transaction = apply_batch(producers, header, view[start:end], base_offset=header[0])
             if transaction is not None and transaction.aborted:
-                log.aborted_of(segment).append(to_aborted(transaction))
+                segment.add_aborted(to_aborted(transaction))
     log.log_end_offset = last_offset + 1
     return max_timestamp
 

@@ -25,6 +25,7 @@ def truncate_to(log: "Log", offset: int) -> bool:
         truncate_fully_and_start_at(log, offset)
         return True
     log.refuse_if_failed()
+    log.epoch_file.load()  # which are cut, too
     try:
         _abandon_swap(log)
         log.producer_history.drop_snapshots_after(offset)

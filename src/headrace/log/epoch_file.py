@@ -5,8 +5,10 @@ passes the change: what a crash loses of it, recovery finds in the batches. An e
 reason to write it: whoever forgets it has lost nothing.
 """
 
+import os
+
 from headrace.log.epochs import FILE_NAME, EpochHistory
-from headrace.log.errors import CorruptCheckpointError
+from headrace.log.errors import CorruptCheckpointError, reading
 from headrace.log.fs import FileSystem
 
 
@@ -28,15 +30,23 @@ class EpochFile:
 
     @property
     def history(self) -> EpochHistory:
-        """A file that is missing or damaged is an empty history: it then grows with the log."""
-        if self._history is None:
-            try:
-                text = self._fs.read_bytes(self.path).decode()
-                self._history = EpochHistory.parse(text, path=self.path)
-            except (FileNotFoundError, UnicodeDecodeError, CorruptCheckpointError):
-                self._history = EpochHistory()
-            self.truncate_from_start(self._start_offset)
+        """Raises StorageError."""
+        self.load()
+        assert self._history is not None
         return self._history
+
+    def load(self) -> None:
+        """A file that is missing or damaged is an empty history: it then grows with the log. Raises StorageError."""
+        if self._history is None:
+            with reading("the leader epochs", os.path.dirname(self.path)):
+                self._history = self._read()
+            self.truncate_from_start(self._start_offset)
+
+    def _read(self) -> EpochHistory:
+        try:
+            return EpochHistory.parse(self._fs.read_bytes(self.path).decode(), path=self.path)
+        except (FileNotFoundError, UnicodeDecodeError, CorruptCheckpointError):
+            return EpochHistory()
 
     def begin(self, epoch: int, log_end_offset: int) -> None:
         """A leader of this epoch is there, and has written nothing yet."""
@@ -60,7 +70,7 @@ class EpochFile:
             self.changes += 1
 
     def clear(self) -> None:
-        self.history.clear()
+        self._history = EpochHistory()
         self.changes += 1
 
     def to_bytes(self) -> bytes:

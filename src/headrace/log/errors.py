@@ -6,7 +6,8 @@ A file is damaged (`CorruptFileError` and below): whoever opened it rebuilds it 
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 # They pass by themselves, or by what an operator does meanwhile: room on the disk, or descriptors for files.
@@ -28,6 +29,15 @@ class LogError(Exception):
 
 class StorageError(LogError):
     """The file system failed. The message says what the log still does and what an operator should do."""
+
+
+@contextmanager
+def reading(what: str, directory: str) -> Iterator[None]:
+    """A read that fails is an error of whoever asked for it, and of nobody else. Raises StorageError."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"reading {what} of {directory} failed: {error}") from error
 
 
 class LockedError(LogError):

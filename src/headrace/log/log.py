@@ -21,7 +21,8 @@ When the disk fails
   then a `failure`: it refuses every write with a StorageError that says what to do, and still serves all that was
   acknowledged. A sync is never tried a second time. Reopening the log recovers what did reach the disk.
 * A flush that has no room for the leader epochs has saved nothing and spoilt nothing: the next one tries again.
-* A roll that fails leaves the log as it was. A read that fails is an error of that read only.
+* A roll that fails leaves the log as it was. A read that fails is an error of that read only: what an append has to
+  read, it reads before it writes.
 
 Whoever keeps the recovery point in a checkpoint must write it anew after `open` and after `truncate_to`, before the
 next append: it may have gone back, and recovery believes what lies below it.
@@ -45,9 +46,9 @@ from headrace.log.cutting import (
     truncate_to,
 )
 from headrace.log.epochs import EpochHistory
-from headrace.log.errors import CorruptIndexError, StorageError
+from headrace.log.errors import CorruptIndexError, StorageError, reading
 from headrace.log.fs import FileSystem
-from headrace.log.lookup import TimestampOffset, find_largest_timestamp, find_timestamp, read
+from headrace.log.lookup import TimestampOffset, find_aborted, find_largest_timestamp, find_timestamp, read
 from headrace.log.open_files import OpenFiles
 from headrace.log.opening import LogParts, open_parts
 from headrace.log.producers import ProducerStates
@@ -193,7 +194,7 @@ class Log:
     append = append_quickly  # which hands on what is not for the quick way
 
     def segment_for(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
-        """The active segment, ready for an append; a new one if the batches must not go into the present one."""
+        """The active segment, ready for an append; a new one if they must not go into it. Raises StorageError."""
         segment = self.active
         if (
             segment.size + size <= segment.quiet_until
@@ -201,8 +202,9 @@ class Log:
             and last_offset < self.log_end_offset + size  # no gap, as compaction leaves them
         ):
             return segment
-        segment = roll_if_needed(self, size, first_offset, last_offset, max_timestamp, now_ms)
-        segment.prepare_appends(size, last_offset)
+        with reading("the last segment", self.directory):
+            segment = roll_if_needed(self, size, first_offset, last_offset, max_timestamp, now_ms)
+            segment.prepare_appends(size, last_offset)
         self.quiet_timestamp = quiet_timestamp(segment, now_ms)
         return segment
 
@@ -264,8 +266,10 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
+        """Raises StorageError."""
         if self.producer_states is None:
-            self.producer_states = self.producer_history.before(self.log_end_offset)
+            with reading("the producers", self.directory):
+                self.producer_states = self.producer_history.before(self.log_end_offset)
             self.producer_states.settle_below(self.high_watermark)
         return self.producer_states
 
@@ -275,7 +279,7 @@ class Log:
         Then it would have to read all that was appended until then.
         """
         if self.producer_states is None and self.producer_history.is_saved(self.log_end_offset):
-            with contextlib.suppress(OSError):  # whoever needs them will hear of it
+            with contextlib.suppress(StorageError):  # whoever needs them will hear of it
                 self.producer_states = self.producers
 
     @property
@@ -308,16 +312,11 @@ class Log:
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def aborted_transactions(self, from_offset: int, upper_offset: int) -> list[AbortedTxn]:
-        """Those with records in from_offset..upper_offset (exclusive): a reader of committed data must skip them."""
-        found: list[AbortedTxn] = []
-        for segment in self.segments.from_offset(from_offset):
-            transactions, is_complete = self.aborted_of(segment).find(from_offset, upper_offset)
-            found += transactions
-            if is_complete:
-                break
-        return found
+        """Those with records in from_offset..upper_offset (exclusive), for readers of committed data. StorageError."""
+        return find_aborted(self, from_offset, upper_offset)
 
     def aborted_of(self, segment: Segment) -> AbortedIndex:
+        """Raises OSError."""
         with contextlib.suppress(CorruptIndexError):
             return segment.aborted
         self.producer_history.rebuild_aborted(segment, self.log_end_offset)

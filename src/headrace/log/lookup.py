@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.log.errors import OffsetOutOfRangeError, StorageError
+from headrace.log.aborted import AbortedTxn
+from headrace.log.errors import OffsetOutOfRangeError, StorageError, reading
 from headrace.log.scan import headers
 from headrace.log.segment import Segment
 from headrace.log.slices import EMPTY, LogSlice
@@ -42,6 +43,19 @@ def read(log: "Log", offset: int, max_bytes: int, end_offset: int | None, *, at_
     except OSError as error:
         raise StorageError(f"reading offset {offset} of {log.directory} failed: {error}") from error
     return EMPTY
+
+
+def find_aborted(log: "Log", from_offset: int, upper_offset: int) -> list[AbortedTxn]:
+    """See `Log.aborted_transactions`."""
+    found: list[AbortedTxn] = []
+    for segment in log.segments.from_offset(from_offset):
+        with reading("aborted transactions", log.directory):
+            index = log.aborted_of(segment)
+        transactions, is_complete = index.find(from_offset, upper_offset)
+        found += transactions
+        if is_complete:
+            break
+    return found
 
 
 class TimestampOffset(NamedTuple):

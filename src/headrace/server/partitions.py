@@ -226,6 +226,7 @@ class Partitions:
         place = (topic.topic_id, index)
         try:
             log = self._log_of(TopicPartition(topic.name, index), topic.topic_id)
+            log.epoch_file.load()  # whoever leads it begins an epoch, and cannot be refused then
         except (*LOG_ERRORS, OSError) as error:
             if place not in self._offline:
                 _LOG.error("[%s-%d] is offline: %s", topic.name, index, error)

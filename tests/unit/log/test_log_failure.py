@@ -11,7 +11,17 @@ from headrace.log.config import LogConfig
 from headrace.log.errors import StorageError
 from headrace.log.log import Log
 from headrace.log.memory_fs import Fault, MemoryFileSystem
-from tests.support.log_batches import EPOCH, NOW_MS, a_batch, append, flush, run_chores, values_of
+from tests.support.log_batches import (
+    EPOCH,
+    NOW_MS,
+    a_batch,
+    append,
+    end_transaction,
+    flush,
+    records_of,
+    run_chores,
+    values_of,
+)
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
 DIRECTORY = "/data/t-0"
@@ -343,3 +353,70 @@ def test_the_buffer_of_a_failed_append_can_be_sent_again(fs: MemoryFileSystem, l
         log.append(batch, leader_epoch=EPOCH, now_ms=NOW_MS)
     append(log, b"between")
     assert log.append(batch, leader_epoch=EPOCH, now_ms=NOW_MS).base_offset == 7
+
+
+def an_abort(log: Log) -> None:
+    end_transaction(log, commit=False, producer=7)
+
+
+def a_transactional_append(log: Log) -> None:
+    append(log, b"more", producer=7, sequence=2, transactional=True)
+
+
+@pytest.mark.parametrize("do_append", [quick_append, an_abort, a_transactional_append])
+@pytest.mark.parametrize(
+    "unreadable", [".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".log"]
+)
+def test_what_an_append_cannot_read_refuses_it_before_it_is_written(
+    fs: MemoryFileSystem, do_append: Callable[[Log], None], unreadable: str
+) -> None:
+    log = Log.open(fs, DIRECTORY, LogConfig(), clean=True, now_ms=NOW_MS)
+    append(log, b"aborted", producer=7, transactional=True)
+    end_transaction(log, commit=False, producer=7)
+    append(log, b"open", producer=7, sequence=1, transactional=True)
+    log.close()
+    log = Log.open(fs, DIRECTORY, LogConfig(), clean=True, now_ms=NOW_MS)
+    log.active.close()
+    size = log.active.size
+    for operation in ("read", "open"):
+        fs.faults = [Fault(operation, errno.EMFILE, unreadable, times=9)]
+        try:
+            do_append(log)
+            break  # it has not needed it
+        except StorageError:
+            assert (log.log_end_offset, log.active.size, log.failure) == (3, size, None)
+    fs.faults = []
+    append(log, b"last")
+    values = [(record.offset, record.value) for record in records_of(log)]
+    assert [offset for offset, _ in values] == list(range(log.log_end_offset))
+    recovered = Log.open(fs, DIRECTORY, LogConfig(), clean=False, now_ms=NOW_MS)
+    assert [(record.offset, record.value) for record in records_of(recovered)] == values
+
+
+@pytest.mark.parametrize("unreadable", [".snapshot", ".txnindex"])
+def test_what_a_reader_of_committed_data_cannot_read_is_his_error(fs: MemoryFileSystem, unreadable: str) -> None:
+    log = Log.open(fs, DIRECTORY, LogConfig(), clean=True, now_ms=NOW_MS)
+    append(log, b"aborted", producer=7, transactional=True)
+    end_transaction(log, commit=False, producer=7)
+    log.close()
+    log = Log.open(fs, DIRECTORY, LogConfig(), clean=True, now_ms=NOW_MS)
+    log.raise_high_watermark(2)
+
+    def aborted() -> int:
+        return len(log.aborted_transactions(0, log.last_stable_offset))
+
+    fs.faults = [Fault("read", errno.EMFILE, unreadable)]
+    with pytest.raises(StorageError, match="Too many open files"):
+        aborted()
+    assert aborted() == 1
+
+
+def test_epochs_that_cannot_be_read_refuse_a_truncation_before_it_begins(fs: MemoryFileSystem, log: Log) -> None:
+    log.close()
+    log = Log.open(fs, DIRECTORY, CONFIG, clean=True, now_ms=NOW_MS)
+    fs.faults = [Fault("read", errno.EMFILE, "leader-epoch-checkpoint")]
+    with pytest.raises(StorageError, match="Too many open files"):
+        log.truncate_to(3)
+    assert (log.log_end_offset, log.failure) == (6, None)
+    assert log.truncate_to(3)
+    assert log.log_end_offset == 3
