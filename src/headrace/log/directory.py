@@ -360,6 +360,11 @@ class LogDirectory:
             log.segments.close()
         self._lock.release()
 
+    @property
+    def _are_all_whole(self) -> bool:
+        """May the next process believe every log? One that lacked room for its recovery has still to be recovered."""
+        return not self.broken and (self.was_clean or not self._unopened)
+
     def close(self, *, broker_epoch: int = NO_BROKER_EPOCH, run_all: RunAll = map, others: Iterable[Log] = ()) -> None:
         """Close every log, and say so. Raises StorageError, if a log could not be closed: the next start recovers.
 
@@ -370,7 +375,7 @@ class LogDirectory:
         try:
             failures += close_logs((*others, *self._logs.values()), run_all)
             self.plan_checkpoint().run(run_all)
-            if not failures and not self.broken:
+            if not failures and self._are_all_whole:
                 write_clean_shutdown(self._fs, f"{self.path}/{CLEAN_SHUTDOWN}", broker_epoch=broker_epoch)
         except OSError as error:
             failures.append(f"the checkpoints of {self.path} could not be written: {error}")

@@ -1,5 +1,6 @@
 """A data directory: lock, clean and unclean starts, checkpoints, creation, bounded open files."""
 
+import errno
 import os
 from pathlib import Path
 from random import Random
@@ -160,6 +161,24 @@ def test_a_log_that_cannot_be_opened_does_not_keep_the_others() -> None:
     unclean = a_directory(fs)
     assert list(unclean.broken) == [ORDERS]
     assert values(unclean.get(USERS, now_ms=0)) == [b"2"]
+
+
+def test_a_log_that_had_no_room_for_its_recovery_leaves_the_directory_unclean() -> None:
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    append(directory.create(ORDERS, topic_id=ID, now_ms=0), b"whole", b"damaged")
+    directory.abandon()
+    log_file = fs.open(f"{DATA}/orders-0/00000000000000000000.log")
+    data = log_file.read(0, log_file.size)
+    log_file.truncate(0)
+    log_file.append(data[:-1] + b"?")
+    fs.faults = [Fault("open", errno.EMFILE, path_end=".log")]
+    directory = a_directory(fs)
+    assert (directory.opened, directory.broken) == ({}, {})
+    directory.close()
+    directory = a_directory(fs)
+    assert not directory.was_clean
+    assert values(directory.get(ORDERS, now_ms=0)) == [b"whole"]
 
 
 def test_a_log_that_cannot_be_closed_leaves_the_directory_unclean() -> None:
