@@ -85,12 +85,15 @@ def _age_ms(segment: Segment, timestamp: int, now_ms: int) -> int:
 
 
 def max_age_ms(segment: Segment) -> int:
-    """`segment.ms`, less a jitter that is fixed for a segment: partitions created together should not roll together."""
+    """`segment.ms`, less a jitter that is fixed for a segment: partitions created together should not roll together.
+
+    In a compacted log `max.compaction.lag.ms` counts if it is less: what is in the active segment is not compacted.
+    """
     config = segment.config
+    longest_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.is_compacted else config.segment_ms
     if not config.segment_jitter_ms:
-        return config.segment_ms
-    jitter = crc32(segment.path("").encode()) % (min(config.segment_jitter_ms, config.segment_ms) + 1)
-    return config.segment_ms - jitter
+        return longest_ms
+    return longest_ms - crc32(segment.path("").encode()) % (min(config.segment_jitter_ms, longest_ms) + 1)
 
 
 def quiet_timestamp(segment: Segment, now_ms: int) -> int:

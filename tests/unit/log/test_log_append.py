@@ -236,6 +236,17 @@ def test_a_jitter_rolls_a_segment_somewhat_earlier(open_log: OpenLog) -> None:
     assert 0 < ages[0] < 1001
 
 
+@pytest.mark.parametrize(("policy", "bases"), [("delete", [0]), ("compact", [0, 3, 5])])
+def test_a_compacted_log_is_rolled_when_a_record_has_waited_for_compaction_too_long(
+    open_log: OpenLog, policy: str, bases: list[int]
+) -> None:
+    """What stands in the active segment is not compacted, so that a record must not stay in it for longer."""
+    log = open_log(segment_ms=5000, max_compaction_lag_ms=1000, cleanup_policy=frozenset({policy}))
+    for timestamp in (0, 500, 1000, 1001, 2001, 2002):
+        append(log, timestamps=[NOW_MS + timestamp])
+    assert [segment.base_offset for segment in log.segments] == bases
+
+
 def test_records_without_timestamps_age_by_the_brokers_clock(open_log: OpenLog) -> None:
     log = open_log(segment_ms=1000)
     for age in (0, 1000, 1001):
