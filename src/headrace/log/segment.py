@@ -251,6 +251,7 @@ class Segment:
             else:
                 self.files.remove(ABORTED_INDEX)
         self._indexes_changed = False
+        self.quiet_until = NEVER  # whoever appends after all, as when a roll has failed, must prepare it first
 
     def sync(self) -> None:
         """The content of all files. Their names are the directory's."""
@@ -297,6 +298,7 @@ class Segment:
         between two index entries lie as many bytes as configured.
         """
         self.load_indexes()
+        self._indexes_changed = True  # the quick path does not say so
         if self.writer is _NO_WRITER:
             self.writer = self.file.raw_writer()
         else:

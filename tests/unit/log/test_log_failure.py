@@ -161,6 +161,25 @@ def test_a_roll_that_fails_leaves_the_log_as_it_was(fs: MemoryFileSystem, operat
     assert values_of(again) == [b"v%d" % number for number in range(6)]
 
 
+@pytest.mark.parametrize("forget", [Log.close, lambda log: log.active.close(), lambda log: log.roll(now_ms=NOW_MS)])
+def test_what_is_appended_after_a_failed_roll_is_in_the_indexes(
+    fs: MemoryFileSystem, forget: Callable[[Log], object]
+) -> None:
+    log = Log.open(fs, DIRECTORY, LogConfig(segment_bytes=400), clean=True, now_ms=NOW_MS)
+    for _ in range(4):
+        append(log)
+    fs.faults = [Fault("open", errno.ENOSPC, "4.log")]
+    with pytest.raises(StorageError, match="cannot begin a new segment"):
+        append(log, b"large" * 30)
+    append(log, b"small", timestamps=[NOW_MS + 1])
+    forget(log)
+    for segment in log.segments:
+        segment.close()
+    found = log.find_timestamp(NOW_MS + 1)
+    assert found is not None
+    assert found.offset == 4
+
+
 def test_a_new_segment_that_can_neither_be_made_nor_removed_ends_all_writing(fs: MemoryFileSystem, log: Log) -> None:
     fs.faults = [Fault("truncate", path_end=".log"), Fault("remove", path_end=".log")]
     fs.open(f"{DIRECTORY}/{log.log_end_offset:020d}.log", create=True).append(b"left over")
