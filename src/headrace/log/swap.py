@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headrace.log.errors import StorageError
-from headrace.log.fs import FileSystem
+from headrace.log.fs import File, FileSystem
 from headrace.log.names import CLEANED, DELETED, LOG, SEGMENT_SUFFIXES, SWAP, LogFileName, file_name, parse_file_name
 from headrace.log.scan import places
 from headrace.log.segment import Segment
+from headrace.protocol.errors import CorruptBatchError
 
 if TYPE_CHECKING:
     from headrace.log.log import Log
@@ -160,10 +161,7 @@ def _remove(fs: FileSystem, directory: str, files: Sequence[LogFileName]) -> Non
 
 def _remove_replaced(fs: FileSystem, directory: str, base_offset: int) -> None:
     """The old segments that begin inside the new one. The one with its own name is replaced by the rename."""
-    file = fs.open(f"{directory}/{file_name(base_offset, LOG, SWAP)}", read_only=True)
-    end_offset = base_offset
-    for *_, last_offset in places(file, 0, file.size):
-        end_offset = last_offset + 1
+    end_offset = _find_end(fs.open(f"{directory}/{file_name(base_offset, LOG, SWAP)}", read_only=True), base_offset)
     for name in fs.list_dir(directory):
         old = parse_file_name(name)
         if (
@@ -173,3 +171,16 @@ def _remove_replaced(fs: FileSystem, directory: str, base_offset: int) -> None:
             and base_offset < old.offset < end_offset
         ):
             fs.remove(f"{directory}/{name}")
+
+
+def _find_end(file: File, base_offset: int) -> int:
+    """The offset after its last whole batch.
+
+    It was complete and synced. But a truncation may have made it the active one before it had its final name, and a
+    crash have torn what was appended to it since: recovery cuts that off.
+    """
+    end_offset = base_offset
+    with contextlib.suppress(CorruptBatchError):
+        for *_, last_offset in places(file, 0, file.size):
+            end_offset = last_offset + 1
+    return end_offset

@@ -251,6 +251,18 @@ def test_what_is_cut_off_during_a_swap_never_comes_back(offset: int, count: int,
         assert values_of(again) == [*expected, b"new"]
 
 
+@pytest.mark.parametrize("count", range(STEPS + 1))
+def test_what_is_appended_after_a_cut_during_a_swap_may_be_torn(count: int) -> None:
+    for seed in range(20):
+        fs, log, _ = steps_of_a_swap(count)
+        log.truncate_to(3)
+        expected = values_of(log)
+        for number in range(2):
+            append(log, b"%d" % number)
+        again = Log.open(fs.crash(Random(seed)), DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS)
+        assert values_of(again) in [[*expected, *([b"0", b"1"][:kept])] for kept in range(3)]
+
+
 def test_a_power_cut_while_a_swap_is_given_up_leaves_a_whole_log() -> None:
     old_values, new_values = values_of(a_log()[1]), values_of(steps_of_a_swap(STEPS)[1])
     outcomes = set()
