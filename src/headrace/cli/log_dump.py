@@ -69,12 +69,16 @@ def dump(path: str, *, as_json: bool, with_records: bool, decode: str, limit: in
     printer: Printer = JsonPrinter() if as_json else TablePrinter(with_records=with_records)
     faults = 0
     for name, rows in _sources(path, with_records=with_records, decode=decode):
-        printer.file(name)
         try:
+            printer.file(name)
             _print_rows(printer, rows, with_records=with_records, limit=limit)
         except CorruptFileError as error:
             printer.fault(error)
             faults += 1
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and name != path:
+                continue  # a broker at work has removed or renamed it since its directory was listed
+            raise Complaint(f"{error.filename or name} cannot be read: {error.strerror}.") from error
     printer.end()
     if faults:
         raise Finding(

@@ -206,6 +206,34 @@ def test_the_other_files_of_a_partition_are_shown_after_a_fault(partition: Path)
     assert [fault["position"] for fault in faults] == [0, 0, None]
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["leader-epoch-checkpoint", "partition.metadata", "../meta.properties", "../recovery-point-offset-checkpoint"],
+)
+def test_a_file_that_has_not_its_final_name_yet_is_read_as_what_it_will_be(partition: Path, name: str) -> None:
+    whole = partition / name
+    temporary = whole.with_name(whole.name + ".tmp")
+    temporary.write_bytes(whole.read_bytes())
+    result = dump("--json", temporary)
+    assert result.exit_code == 0, result.output
+    assert [row | {"file": ""} for row in json_rows(temporary)] == [row | {"file": ""} for row in json_rows(whole)]
+    assert dump(partition).exit_code == 0
+
+
+def test_a_file_that_a_broker_has_removed_meanwhile_is_passed_over(partition: Path) -> None:
+    """A name without a file stands for one that was there when the directory was listed."""
+    (partition / "leader-epoch-checkpoint.tmp").symlink_to(partition / "gone")
+    assert dump(partition).exit_code == 0
+
+
+def test_a_file_that_cannot_be_read_is_told(partition: Path) -> None:
+    (partition / "00000000000000000003.log").mkdir()
+    for path in (partition, partition.parent):
+        result = dump(path)
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert "cannot be read: Is a directory." in result.output.replace("\n", " ")
+
+
 def test_a_missing_path_is_told_with_a_hint(tmp_path: Path) -> None:
     result = dump(tmp_path / "nowhere")
     assert result.exit_code == 2

@@ -54,7 +54,7 @@ def read_file(
     if suffix in _ENTRY_FILES:
         return _ENTRY_FILES[suffix](fs, path)
     assert name in TEXT_FILES, f"{path} is of no known kind; ask is_known_file first"
-    return read_text_file(fs, path)
+    return read_text_file(fs, path, name=name)
 
 
 def _plain_name(path: str) -> str:

@@ -35,9 +35,8 @@ TEXT_FILES: Final = OFFSET_CHECKPOINTS | {
 }
 
 
-def read_text_file(fs: FileSystem, path: str) -> Iterator[EpochRow | OffsetRow | PropertyRow]:
-    """The lines of one of TEXT_FILES. Raises CorruptCheckpointError or DamagedFileError."""
-    name = path.rpartition("/")[2]
+def read_text_file(fs: FileSystem, path: str, *, name: str) -> Iterator[EpochRow | OffsetRow | PropertyRow]:
+    """The lines of one of TEXT_FILES, which `name` says. Raises CorruptCheckpointError or DamagedFileError."""
     data = fs.read_bytes(path)
     if name == META_PROPERTIES:  # not necessarily UTF-8
         try:
