@@ -173,7 +173,7 @@ def _check_client_header(header: RawHeader) -> None:
 
 def _check_records(batch: memoryview, header: RawHeader, config: LogConfig, now_ms: int) -> None:
     """Open the records where the header alone does not tell enough. Raises RefusedBatchError, CorruptBatchError."""
-    if may_be_quick(config):
+    if not _asks_for_records(config):
         # A record has 7 bytes or more. Where there are more records than bytes, only decompressing shows if it is true.
         if header[12] > len(batch):
             read_payload(batch, 0, BatchHeader(*header))
@@ -226,9 +226,10 @@ def _too_new(timestamp: int, now_ms: int, config: LogConfig) -> str:
     )
 
 
-def may_be_quick(config: LogConfig) -> bool:
-    """Can a topic with this config take batches of clients as they are, by their headers alone?"""
-    return quick_origin(config) is Origin.CLIENT
+def _asks_for_records(config: LogConfig) -> bool:
+    """Does a topic with this config want to know what headers do not tell: keys, or the oldest timestamp?"""
+    limits_age = config.message_timestamp_before_max_ms != UNLIMITED and not is_append_time(config)
+    return limits_age or config.is_compacted
 
 
 def quick_origin(config: LogConfig) -> Origin | None:

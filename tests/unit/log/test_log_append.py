@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from headrace.log.append import MAX_OPENED_RECORDS, Origin
-from headrace.log.config import LogConfig, TimestampType
+from headrace.log.config import UNLIMITED, LogConfig, TimestampType
 from headrace.log.epochs import EpochEntry
 from headrace.log.errors import (
     CoordinatorFencedError,
@@ -24,7 +24,7 @@ from headrace.log.memory_fs import MemoryFileSystem
 from headrace.protocol.batch import read_header, verify, write_crc
 from headrace.protocol.compression import Codec
 from headrace.protocol.errors import CorruptBatchError
-from headrace.protocol.records import ControlType, NewRecord, build_batch, control_key, read_records
+from headrace.protocol.records import ControlType, NewRecord, build_batch, control_key, read_records, seal_batch
 from tests.support.log_batches import EPOCH, NOW_MS, a_batch, a_marker, append, batches_of, end_transaction, values_of
 
 OpenLog = Callable[..., Log]
@@ -202,6 +202,16 @@ def test_log_append_time_is_the_brokers_clock_under_a_valid_crc(open_log: OpenLo
     for number, (_, data) in enumerate(batches_of(log)):
         assert verify(data).is_log_append_time
         assert [record.timestamp for record in read_records(data)] == [NOW_MS + number] * 2
+
+
+@pytest.mark.parametrize("before_max_ms", [UNLIMITED, 1000])
+def test_under_log_append_time_no_record_is_opened_for_its_timestamp(open_log: OpenLog, before_max_ms: int) -> None:
+    log = open_log(message_timestamp_type=TimestampType.LOG_APPEND_TIME, message_timestamp_before_max_ms=before_max_ms)
+    header = read_header(a_batch(timestamps=[5]))
+    nobody_can_read_this = seal_batch(header, b"?" * 20)
+    log.append(nobody_can_read_this, leader_epoch=EPOCH, now_ms=NOW_MS)
+    ((stored, _),) = batches_of(log)
+    assert (stored.is_log_append_time, stored.max_timestamp) == (True, NOW_MS)
 
 
 # Rolling
