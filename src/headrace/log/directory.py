@@ -216,6 +216,7 @@ class LogDirectory:
                 recovery_point=recovery_point,
                 log_start_offset=self._tables[LOG_STARTS].get(partition, 0),
                 high_watermark=self._tables[HIGH_WATERMARKS].get(partition, 0),
+                cleaned_to=self._tables[CLEANER_OFFSETS].get(partition, 0),
                 topic_id=self.topic_id(partition),
                 open_files=self.open_files,
             )

@@ -136,10 +136,14 @@ class Log:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
+        cleaned_to: int = 0,
         topic_id: bytes | None = None,
         open_files: OpenFiles | None = None,
     ) -> "Log":
-        """The log in `directory`, or a new one. `clean`: whoever had it last has closed it. Raises StorageError."""
+        """The log in `directory`, or a new one. Raises StorageError.
+
+        `clean`: whoever had it last has closed it. `cleaned_to`: up to where it was compacted before (exclusive).
+        """
         try:
             parts = open_parts(
                 fs,
@@ -149,6 +153,7 @@ class Log:
                 now_ms=now_ms,
                 recovery_point=recovery_point,
                 log_start_offset=log_start_offset,
+                cleaned_to=cleaned_to,
                 open_files=OpenFiles(_OWN_OPEN_FILES) if open_files is None else open_files,
             )
         except OSError as error:

@@ -21,6 +21,7 @@ from headrace.log.recovery import RecoveryReport, recover
 from headrace.log.segments import Segments
 from headrace.log.swap import settle
 from headrace.log.tail import find_end_offset
+from headrace.protocol.batch import MAX_INT64
 from headrace.protocol.errors import CorruptBatchError
 
 
@@ -47,6 +48,7 @@ def open_parts(
     now_ms: int,
     recovery_point: int,
     log_start_offset: int,
+    cleaned_to: int,
     open_files: OpenFiles,
 ) -> LogParts:
     """Raises OSError."""
@@ -70,7 +72,11 @@ def open_parts(
     if parts is None:
         recovery_point = min(recovery_point, segments.active.base_offset) if clean else recovery_point
         report, states, removable = recover(
-            segments, producers, epochs, recovery_point=recovery_point, may_have_gaps=config.is_compacted
+            segments,
+            producers,
+            epochs,
+            recovery_point=recovery_point,
+            gaps_to=MAX_INT64 if config.is_compacted else cleaned_to,
         )
         parts = LogParts(segments, producers, epochs, durability, report.end_offset, report, states, removable)
     # A log that has never held anything is not synced when it is closed.

@@ -11,8 +11,10 @@ order, and each carries its CRC. So recovery reads from the segment with the rec
 Where that stops being true the log ends: the rest of that segment is cut off, and later segments go. What was lost is
 therefore always a suffix, and never anything that was synced.
 
-A gap between two segments is no loss if compaction made it. A log that is compacted, or that shows gaps between its
-batches, was; in any other log a gap means that the end of the earlier segment is missing, exactly at a batch boundary.
+A gap between two segments is no loss if compaction made it, as Apache Kafka's does. That is so in a log whose topic is
+compacted, in one that shows gaps between its batches, and as far as the cleaner's checkpoint says that it was compacted
+(a broker recovers its logs before it knows its topics). Any other gap means that the end of the earlier segment is
+missing, exactly at a batch boundary.
 
 All else is made again from the batches that were read: indexes, aborted transactions, leader epochs, producers. They
 start from what was synced: epochs that began before the first segment read, and the newest whole snapshot before it.
@@ -75,18 +77,19 @@ class _Walk:
             file.sync()
         return size - end
 
-    def continues_at(self, segment: Segment, *, may_have_gaps: bool) -> bool:
+    def continues_at(self, segment: Segment, *, gaps_to: int) -> bool:
         if segment.base_offset == self.end_offset:
             return True
-        return segment.base_offset > self.end_offset and (may_have_gaps or self.has_gaps)
+        return segment.base_offset > self.end_offset and (segment.base_offset <= gaps_to or self.has_gaps)
 
 
 def recover(
-    segments: Segments, producers: ProducerHistory, epochs: EpochFile, *, recovery_point: int, may_have_gaps: bool
+    segments: Segments, producers: ProducerHistory, epochs: EpochFile, *, recovery_point: int, gaps_to: int
 ) -> tuple[RecoveryReport, ProducerStates, list[str]]:
     """Bring the log from the segment with `recovery_point` on into a state that can be trusted.
 
-    Returns the producers at its end, too, and the paths that are to be removed. Raises OSError.
+    Compaction may have left gaps before segments that begin at `gaps_to` or earlier. Returns the producers at its end,
+    too, and the paths that are to be removed. Raises OSError.
     """
     start = segments.index_of(recovery_point)
     start_offset = segments[start].base_offset
@@ -96,7 +99,7 @@ def recover(
     read_bytes = cut_bytes = 0
     rest: list[Segment] = []
     for segment in list(segments)[start:]:
-        if rest or cut_bytes or not walk.continues_at(segment, may_have_gaps=may_have_gaps):
+        if rest or cut_bytes or not walk.continues_at(segment, gaps_to=gaps_to):
             rest.append(segment)
             continue
         if segment.base_offset > start_offset:

@@ -77,7 +77,8 @@ class Broker:
         self._clock = clock or LoopClock(loop)
         self._random = SystemRandom()
         now_ms = self._clock.now_ms()
-        # Logs get their topics' configs when the metadata is known; recovering one needs none of them.
+        # Logs get their topics' configs when the metadata is known. Recovery does without: it learns from the
+        # cleaner's checkpoint which ones were compacted.
         self.logs = LogDirectory.open(
             fs,
             data_directory,

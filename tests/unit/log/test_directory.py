@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from headrace.log.checkpoints import TopicPartition
+from headrace.log.checkpoints import CLEANER_OFFSETS, TopicPartition
+from headrace.log.chores import Step
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import LockedError, StorageError
@@ -72,6 +73,25 @@ def test_after_an_unclean_stop_all_logs_are_recovered_at_once() -> None:
         assert values(again.get(ORDERS, now_ms=0)) in ([b"1", b"2"], [b"1", b"2", b"3"])
         again.close()
         assert a_directory(survivor).was_clean
+
+
+@pytest.mark.parametrize(("cleaned_to", "left"), [(0, [b"0"]), (2, [b"0", b"2", b"3"]), (3, [b"0", b"2", b"3"])])
+def test_a_gap_that_compaction_has_left_is_no_loss_even_to_who_does_not_know_the_topic(
+    cleaned_to: int, left: list[bytes]
+) -> None:
+    """Apache Kafka's cleaner leaves gaps between segments. A broker recovers its logs before it knows their configs."""
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    log = directory.create(ORDERS, topic_id=ID, now_ms=0)
+    append(log, b"0")
+    size = log.active.size
+    append(log, b"1")
+    log.roll(now_ms=0)
+    append(log, b"2", b"3")
+    directory.abandon()
+    fs.open(log.segments[0].path(".log")).truncate(size)
+    fs.write_atomically(f"{DATA}/{CLEANER_OFFSETS}", f"0\n1\norders 0 {cleaned_to}\n".encode())
+    assert values(a_directory(fs).get(ORDERS, now_ms=0)) == left
 
 
 def test_a_log_that_nobody_asked_for_stays_as_it_was() -> None:
