@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 # They pass by themselves, or by what an operator does meanwhile: room on the disk, or descriptors for files.
-_PASSING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_PASSING: Final = _NO_DESCRIPTOR | {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def is_passing(error: BaseException | None) -> bool:
@@ -21,6 +22,11 @@ def is_passing(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
+
+
+def is_without_descriptor(error: OSError) -> bool:
+    """Could a file not even be opened? No sync says so: what was to be synced is in no doubt."""
+    return error.errno in _NO_DESCRIPTOR
 
 
 class LogError(Exception):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from headrace.log.chores import FlushPlan, Step
+from headrace.log.errors import is_without_descriptor
 
 # As `map`, or as the method of a pool of threads: run each step; the outcomes in their order.
 RunAll: TypeAlias = Callable[[Callable[[Step], OSError | None], Iterable[Step]], Iterable[OSError | None]]
@@ -20,7 +21,7 @@ def run_plans(plans: Sequence[FlushPlan], run_all: RunAll) -> list[OSError | Non
 
     def run(steps: Sequence[tuple[int, Step]]) -> None:
         for (place, _), error in zip(steps, run_all(attempt, [step for _, step in steps]), strict=True):
-            outcomes[place] = outcomes[place] or error
+            outcomes[place] = _graver(outcomes[place], error)
 
     run([(place, step) for place, plan in enumerate(plans) for step in plan.contents()])
     for place, plan in enumerate(plans):
@@ -46,7 +47,14 @@ def _sync_directories(plans: Sequence[FlushPlan], outcomes: list[OSError | None]
             concerned[directory].append(place)
     for places, error in zip(concerned.values(), run_all(attempt, steps), strict=True):
         for place in places:
-            outcomes[place] = outcomes[place] or error
+            outcomes[place] = _graver(outcomes[place], error)
+
+
+def _graver(one: OSError | None, other: OSError | None) -> OSError | None:
+    """A sync that failed must not be forgotten over a file that could not be opened: it is never tried again."""
+    if one is None or (other is not None and is_without_descriptor(one)):
+        return other
+    return one
 
 
 def attempt(step: Step) -> OSError | None:

@@ -20,7 +20,8 @@ When the disk fails
 * If the cut fails, too, or a sync fails, the file can no longer be trusted to hold what it seems to hold. The log has
   then a `failure`: it refuses every write with a StorageError that says what to do, and still serves all that was
   acknowledged. A sync is never tried a second time. Reopening the log recovers what did reach the disk.
-* A flush that has no room for the leader epochs has saved nothing and spoilt nothing: the next one tries again.
+* A flush that has no room for the leader epochs, or no descriptor for a file, has spoilt nothing: the next one tries
+  again.
 * A roll that fails leaves the log as it was. A read that fails is an error of that read only: what an append has to
   read, it reads before it writes.
 
@@ -46,7 +47,7 @@ from headrace.log.cutting import (
     truncate_to,
 )
 from headrace.log.epochs import EpochHistory
-from headrace.log.errors import CorruptIndexError, StorageError, reading
+from headrace.log.errors import CorruptIndexError, StorageError, is_without_descriptor, reading
 from headrace.log.fs import FileSystem
 from headrace.log.lookup import TimestampOffset, find_aborted, find_largest_timestamp, find_timestamp, read
 from headrace.log.open_files import OpenFiles
@@ -380,7 +381,7 @@ class Log:
     def flush_failed(self, error: OSError) -> None:
         if self.is_deleted:
             return
-        if isinstance(error, NotSavedError):
+        if isinstance(error, NotSavedError) or is_without_descriptor(error):
             self._has_rolled = True  # so that what this plan was for is planned anew
             return
         self.fail(f"a sync failed ({error}), and what it should have saved may be gone")

@@ -9,6 +9,7 @@ import pytest
 from headrace.log.chores import FlushPlan
 from headrace.log.config import LogConfig
 from headrace.log.errors import StorageError
+from headrace.log.flush_round import run_plans
 from headrace.log.log import Log
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from tests.support.log_batches import (
@@ -138,6 +139,32 @@ def test_a_failed_sync_is_never_tried_again(fs: MemoryFileSystem, log: Log) -> N
             act()
     assert log.take_chores() == []
     assert len(values_of(log)) == 6
+
+
+@pytest.mark.parametrize(("operation", "path_end"), [("open", ".index"), ("open", ".snapshot"), ("sync_dir", "t-0")])
+def test_a_flush_without_a_descriptor_for_a_file_is_tried_again(
+    fs: MemoryFileSystem, log: Log, operation: str, path_end: str
+) -> None:
+    (chore,) = log.take_chores()
+    assert isinstance(chore, FlushPlan)
+    fs.faults = [Fault(operation, errno.EMFILE, path_end)]
+    (error,) = run_plans([chore], map)
+    assert error is not None
+    chore.failed(error)
+    assert (log.failure, log.recovery_point) == (None, 0)
+    append(log, b"more")
+    run_chores(log)
+    assert log.recovery_point == log.segments.active.base_offset > 0
+
+
+def test_a_failed_sync_counts_for_more_than_a_file_that_could_not_be_opened(fs: MemoryFileSystem, log: Log) -> None:
+    (chore,) = log.take_chores()
+    assert isinstance(chore, FlushPlan)
+    fs.faults = [Fault("open", errno.EMFILE, ".index"), Fault("sync", errno.EIO, ".timeindex")]
+    (error,) = run_plans([chore], map)
+    assert error is not None
+    chore.failed(error)
+    assert "a sync failed" in str(log.failure)
 
 
 @pytest.mark.parametrize("operation", ["append", "open"])
