@@ -49,6 +49,7 @@ _NO_OFFSET: Final = -1
 _NO_REPLICA: Final = -1
 _FETCH_KEY: Final = 1
 _CORRELATION_ID_BYTES: Final = 4
+_NO_LIMIT_BYTES: Final = 1 << 62
 
 
 class Fetch:
@@ -143,7 +144,7 @@ class Fetch:
         request, watch = self._request, self._watch
         room = self._max_bytes
         size = 0
-        has_errors = False
+        has_errors = is_cut_short = False
         rows = self._rows = []
         is_incremental = self._session is not None
         for watched in list(watch.ready) if is_incremental else watch.partitions.values():
@@ -156,6 +157,8 @@ class Fetch:
                 # What only did not fit into this answer stays ready for the next.
                 if watched.fetch_offset >= (row.last_stable_offset if self._committed else row.high_watermark):
                     self._settle(watched)
+                else:
+                    is_cut_short = True
                 continue
             rows.append((watched, row))
             if size >= room and is_incremental:
@@ -165,8 +168,25 @@ class Fetch:
             return 0
         # More than there is room for can never come: then whatever is there is enough.
         missing_bytes = (request.min_bytes if request.min_bytes <= room else 1) - size
+        if missing_bytes > 0 and size and (is_cut_short or any(self._is_cut_short(*row) for row in rows)):
+            return 0
         # Any append may end a transaction and so uncover much more than its own size.
         return min(missing_bytes, 1) if self._committed else missing_bytes
+
+    def _is_cut_short(self, watched: Watched, row: PartitionData) -> bool:
+        """Do more records follow those of the row? Kafka sends a part of a batch then, and answers at once, too."""
+        end_offset = row.last_stable_offset if self._committed else row.high_watermark
+        partition = self._ctx.broker.partitions.leader(watched.topic, watched.index)
+        if watched.fetch_offset >= end_offset or type(partition) is not Partition:
+            return False
+        log = partition.log
+        if log.segments.index_of(watched.fetch_offset) < len(log.segments) - 1:
+            return True  # a slice lies in one segment; the next fetch gets what is in the others
+        try:
+            all_records = log.read(watched.fetch_offset, max_bytes=_NO_LIMIT_BYTES, end_offset=end_offset)
+        except LOG_ERRORS:
+            return False  # the next look will tell
+        return len(all_records) > len(row.records)
 
     def _settle(self, watched: Watched) -> None:
         """There is nothing to tell about it until the partition says so."""

@@ -163,6 +163,28 @@ class TestLimits:
         node.fetch_sessions.max_response_bytes = self.BATCH
         assert self.sizes(fetch(node, (0, 0), (1, 0))) == [1, 0]
 
+    def test_a_consumer_behind_does_not_wait_for_what_is_there_and_does_not_fit(self, node: OneNode) -> None:
+        enough = 2 * self.BATCH
+        rows = fetch(node, (0, 0), min_bytes=enough, partition_max_bytes=enough - 1)
+        assert self.sizes(rows) == [1]
+        assert self.sizes(fetch(node, (0, 3), (1, 0), min_bytes=enough, max_bytes=enough)) == [1, 1]
+        assert self.sizes(fetch(node, (0, 3), (1, 0), min_bytes=enough, max_bytes=enough + 5)) == [1, 1]
+        assert self.sizes(fetch(node, (0, 3), (1, 0), min_bytes=enough - 5, max_bytes=enough - 5)) == [1, 0]
+
+    def test_nor_for_what_is_in_the_next_segment(self, node: OneNode) -> None:
+        node.create_topic("rolled", internal_segment_bytes="2500")
+        for _ in range(3):
+            append(node, b"x" * 1000, topic="rolled")
+        assert len(node.partition("rolled").log.segments) == 2
+        assert self.sizes(fetch(node, (0, 1), topic="rolled", min_bytes=2 * self.BATCH)) == [1]
+
+    def test_one_that_has_read_all_waits_for_more(self, node: OneNode) -> None:
+        wanted = request((0, 3), min_bytes=2 * self.BATCH, partition_max_bytes=2 * self.BATCH)
+        answer = node.send("Fetch", 12, wanted)
+        assert not answer.is_there
+        append(node, b"x" * 1000)
+        assert self.sizes(rows_of(answer.response)) == [2]
+
     def test_senseless_limits_are_harmless(self, node: OneNode) -> None:
         assert self.sizes(fetch(node, (0, 0), (1, 0), max_bytes=-5, partition_max_bytes=-5)) == [1, 0]
 
