@@ -135,7 +135,9 @@ def _begin(broker: "Broker", path: str) -> None:
 
 
 def _say_ready(broker: "Broker", path: str) -> None:
+    from headrace.cluster.listeners import Endpoint
+
     addresses = ", ".join(str(listener) for listener in broker.listeners)
-    first = broker.listeners[0]
-    at = "" if first.port == _DEFAULT_PORT else f" --bootstrap {first.host}:{first.port}"
+    _, host, port = broker.listeners[0]
+    at = "" if port == _DEFAULT_PORT else f" --bootstrap {Endpoint(host, port)}"
     click.echo(f"Headrace is ready at {addresses}, data in {path}. Try: headrace produce hello{at}. Ctrl-C stops it.")

@@ -48,6 +48,18 @@ def test_it_says_where_it_is_reached_and_stops_cleanly_when_told(tmp_path: Path)
     assert (tmp_path / "headrace-data" / ".kafka_cleanshutdown").exists()
 
 
+def test_an_ipv6_address_is_told_in_the_form_in_which_it_can_be_used(tmp_path: Path) -> None:
+    with started("--ephemeral", "--listen", "[::1]:0", cwd=tmp_path) as (process, line):
+        address = line.split("--bootstrap ")[1].split(". Ctrl-C")[0]
+        assert address.startswith("[::1]:")
+        listed = subprocess.run(
+            [*START[:-1], "topic", "list", "--bootstrap", address], capture_output=True, text=True, check=False
+        )
+        assert (listed.returncode, listed.stdout) == (0, ""), listed.stderr
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
+
+
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_it_runs_on_uvloop_where_that_is_installed(tmp_path: Path, is_installed: bool) -> None:
     uvloop = "from asyncio import new_event_loop\nprint('uvloop', flush=True)\n"
