@@ -15,7 +15,7 @@ _LISTENER: Final = r"(?P<name>[^:/\[\]]*)://(?P<address>.*)"
 _NAME: Final = r"[A-Z0-9_.-]+"
 _HOST: Final = r"[0-9A-Za-z._-]*"
 _IPV6: Final = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[0-9A-Za-z._-]+)?"
-_WILDCARDS: Final = ("0.0.0.0", "::")
+WILDCARDS: Final = ("0.0.0.0", "::")  # every interface: to listen on, and no address that anybody could reach
 MAX_PORT: Final = 65535
 
 
@@ -95,7 +95,7 @@ def parse_advertised_listeners(text: str, *, name: str = "advertised.listeners")
     listeners = _parse_each(name, text)
     _refuse_equal_names(name, listeners)
     for listener in listeners:
-        if listener.host in _WILDCARDS:
+        if listener.host in WILDCARDS:
             raise InvalidConfigError(
                 name, f"must have an address that clients can reach in {listener}; {listener.host} is no such address"
             )

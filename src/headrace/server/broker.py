@@ -20,7 +20,7 @@ from headrace.cluster.control_records import VoterEndpoint, VoterNode
 from headrace.cluster.decision import ControllerSettings
 from headrace.cluster.features import SUPPORTED_FEATURES, default_levels
 from headrace.cluster.image import EMPTY_IMAGE, Image, is_reserved_directory
-from headrace.cluster.listeners import Listener
+from headrace.cluster.listeners import WILDCARDS, Listener
 from headrace.cluster.quorum import OnDisk, Quorum, SnapshotPolicy
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
@@ -244,9 +244,7 @@ class Broker:
     def start(self) -> Later[None]:
         """Resolved when clients can connect. Raises OSError if a listener cannot be bound."""
         bound = [listener._replace(port=self._listeners.bind(listener).port) for listener in self.settings.listeners]
-        self.listeners = tuple(
-            listener if listener.host else listener._replace(host=_own_host()) for listener in self.settings.told(bound)
-        )
+        self.listeners = tuple(map(_reachable, self.settings.told(bound)))
         # There is no listener for controllers alone: what they answer, this node answers where clients come.
         first = self.listeners[0]
         self.controller.quorum.reached_at(VoterEndpoint(self.settings.controller_listener, first.host, first.port))
@@ -339,6 +337,6 @@ class Broker:
         return self._worker.idle()
 
 
-def _own_host() -> str:
-    """How this machine is called; what clients are told who came to a listener on every interface."""
-    return socket.gethostname()
+def _reachable(listener: Listener) -> Listener:
+    """What clients are told of it: where it is bound to every interface, how this machine is called."""
+    return listener._replace(host=socket.gethostname()) if listener.host in ("", *WILDCARDS) else listener

@@ -236,6 +236,19 @@ def test_clients_are_told_where_the_broker_is_reached(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
+def test_clients_are_not_told_the_address_of_every_interface(tmp_path: Path, host: str) -> None:
+    async def story() -> None:
+        running = await Running(tmp_path, listeners=f"PLAINTEXT://{host}:0").start_unreached()
+        assert [each.host for each in running.broker.listeners] == [socket.gethostname()]
+        metadata = running.broker.controller.image.brokers[1]
+        assert [each.host for each in metadata.listeners] == [socket.gethostname()]
+        await settled(running.broker.stop())
+        running.broker.close()
+
+    asyncio.run(story())
+
+
 def test_the_quorum_is_told_where_it_is_reached(tmp_path: Path) -> None:
     async def story() -> None:
         for _ in range(2):  # another port at each start
