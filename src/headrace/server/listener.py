@@ -21,6 +21,7 @@ from headrace.protocol.frame import ReceiveBuffer
 from headrace.server.clock import Clock, LoopClock
 from headrace.server.connection import Connection, Serve
 from headrace.server.idle_connections import IdleConnections
+from headrace.server.quotas_entities import plain_address
 from headrace.server.quotas_rates import DEFAULT_WINDOWS, Rate, Windows
 
 _ACCEPTS_PER_TURN: Final = 64  # so that a storm of connections leaves room for requests
@@ -111,11 +112,12 @@ class Listeners:
                 self._loop.remove_reader(listening.fileno())
                 self._loop.call_later(_PAUSE_SECONDS, self._resume, listening)
                 return
+            host = plain_address(address[0])
             throttle_ms = self._creation_throttle_ms()
             if throttle_ms:
-                self._hold(listening, sock, address[0], throttle_ms)
+                self._hold(listening, sock, host, throttle_ms)
                 return
-            self._welcome(sock, address[0], self._names[listening])
+            self._welcome(sock, host, self._names[listening])
 
     def _creation_throttle_ms(self) -> int:
         """Somebody has connected, and all together come too fast: how long to wait."""
@@ -175,6 +177,7 @@ class Listeners:
         except OSError:  # reset before it was welcome
             sock.close()
             return
+        connection.peer = (address, connection.peer[1])
         self.connections.add(connection)
         self._addresses[address] += 1
 

@@ -21,6 +21,7 @@ from headrace.cluster.listeners import (
 )
 from headrace.log.cleaner_run import CleanerLimits
 from headrace.server.listener import SYSTEM_DEFAULT, WIDE_BACKLOG, ConnectionLimits
+from headrace.server.quotas_entities import plain_address
 
 MAX_IN_FLIGHT: Final = 64  # Kafka clients send 5 at a time, or some tens where somebody tuned them
 
@@ -81,10 +82,11 @@ class Settings(NamedTuple):
     def limits(self) -> ConnectionLimits:
         """For the sockets. Where Kafka's default for them is narrow, the system's choice holds until one is given."""
         given = {name: self.number(name) for name in _SOCKET_CONFIGS if name in self.static}
+        overrides = parse_host_counts(self.text("max.connections.per.ip.overrides") or "")
         return ConnectionLimits(
             max_connections=self.number("max.connections"),
             max_connections_per_ip=self.number("max.connections.per.ip"),
-            max_connections_per_ip_overrides=parse_host_counts(self.text("max.connections.per.ip.overrides") or ""),
+            max_connections_per_ip_overrides={plain_address(host): count for host, count in overrides.items()},
             max_connection_creation_rate=self.number("max.connection.creation.rate"),
             connections_max_idle_ms=self.number("connections.max.idle.ms"),
             socket_request_max_bytes=self.number("socket.request.max.bytes"),

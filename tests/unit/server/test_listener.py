@@ -12,6 +12,7 @@ from headrace.server.clock import MovableClock
 from headrace.server.connection import Connection, Reply
 from headrace.server.later import Later
 from headrace.server.listener import ConnectionLimits, Listeners
+from headrace.server.settings import load_settings
 
 LIMITS = ConnectionLimits(
     max_connections=3,
@@ -81,17 +82,38 @@ def test_connections_above_the_limit_are_closed_and_the_others_notice_nothing() 
     asyncio.run(story())
 
 
-def test_one_address_may_have_fewer_connections_than_all_together() -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", ""])
+def test_one_address_may_have_fewer_connections_than_all_together(host: str) -> None:
     async def story() -> None:
         limits = LIMITS._replace(max_connections_per_ip_overrides={"127.0.0.1": 1})
         listeners = Listeners(asyncio.get_running_loop(), echo, limits)
-        address = listeners.bind(PLAINTEXT)
+        address = Endpoint("127.0.0.1", listeners.bind(PLAINTEXT._replace(host=host)).port)
         listeners.start()
         with connect(address) as first:
             await until(lambda: len(listeners.connections) == 1)
             with connect(address) as second:
                 assert await ask(second, b"", 1) == b""
             assert await ask(first, b"\0\0\0\x01x", 1) == b"x"
+        listeners.close()
+
+    asyncio.run(story())
+
+
+def test_the_limit_of_an_address_holds_however_it_is_written() -> None:
+    overrides = {"max.connections.per.ip.overrides": "[0:0:0:0:0:0:0:1]:5,::ffff:10.0.0.7:6"}
+    limits = load_settings({"listeners": "PLAINTEXT://127.0.0.1:0"} | overrides).limits
+    assert [limits.of_address(each) for each in ("::1", "10.0.0.7")] == [5, 6]
+
+
+def test_an_ipv4_client_of_an_ipv6_socket_is_known_by_its_ipv4_address() -> None:
+    async def story() -> None:
+        listeners = Listeners(asyncio.get_running_loop(), echo, LIMITS)
+        port = listeners.bind(PLAINTEXT._replace(host="")).port
+        listeners.start()
+        with connect(Endpoint("127.0.0.1", port)) as client:
+            await until(lambda: len(listeners.connections) == 1)
+            (connection,) = listeners.connections
+            assert connection.peer == client.getsockname()
         listeners.close()
 
     asyncio.run(story())
