@@ -23,6 +23,7 @@ from headrace.cluster.configs import (
     TOPIC_CONFIGS,
     InvalidConfigError,
     check_broker_change,
+    check_broker_rules,
     check_group_bounds,
     validate,
 )
@@ -110,6 +111,8 @@ def changed_configs(
         if resource.kind == ConfigKind.GROUP:
             broker = broker_values(*_broker_layers(image, settings))
             check_group_bounds(group_values(after, broker), broker)
+        elif resource.kind == ConfigKind.BROKER:
+            _check_broker(image, settings, resource, existing, after)
     except InvalidConfigError as fault:
         raise RefusedError(ErrorCode.INVALID_CONFIG, str(fault)) from fault
     _check_min_insync_replicas(image, resource, changes)
@@ -251,6 +254,21 @@ def _check_values(
         check_broker_change(name, value, is_cluster_wide=not resource.name)
         if name == "cordoned.log.dirs" and image.metadata_version < CORDONED_DIRECTORIES_SINCE:
             raise InvalidConfigError(name, "needs metadata.version 4.3-IV0 or higher")
+
+
+def _check_broker(
+    image: Image,
+    settings: ControllerSettings,
+    resource: ConfigResource,
+    existing: Mapping[str, str],
+    after: Mapping[str, str],
+) -> None:
+    """Raises InvalidConfigError. What other nodes have in their files is not known here; ours stands for theirs."""
+    node, cluster, static = _broker_layers(image, settings)
+    if resource.name:
+        check_broker_rules(broker_values(existing, cluster, static), broker_values(after, cluster, static))
+    else:
+        check_broker_rules(broker_values(node, existing, static), broker_values(node, after, static))
 
 
 def _check_min_insync_replicas(image: Image, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:

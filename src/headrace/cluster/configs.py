@@ -4,7 +4,7 @@
 value counts where several places set one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from headrace.cluster.broker_configs import BROKER_CONFIGS, without_listener
@@ -28,6 +28,7 @@ __all__ = [
     "StartCheck",
     "check_broker_change",
     "check_broker_file",
+    "check_broker_rules",
     "check_group_bounds",
     "find_problems",
     "nearest",
@@ -145,3 +146,21 @@ def check_broker_change(name: str, text: str | None, *, is_cluster_wide: bool) -
         raise InvalidConfigError(name, "can only be set for one broker at a time, not for the cluster")
     if text is not None:
         key.parse(text)
+
+
+def check_broker_rules(before: Mapping[str, Value], after: Mapping[str, Value]) -> None:
+    """Do the configs of a running broker fit together after a change? Raises InvalidConfigError for the first rule that
+    the change breaks; one that is broken already must not stand in the way of other changes.
+    """
+    for rule in BROKER_CONFIGS.rules:
+        fault = _fault(rule, after)
+        if fault is not None and _fault(rule, before) is None:
+            raise fault
+
+
+def _fault(rule: Callable[[Mapping[str, Value]], None], values: Mapping[str, Value]) -> InvalidConfigError | None:
+    try:
+        rule(values)
+    except InvalidConfigError as fault:
+        return fault
+    return None

@@ -12,6 +12,7 @@ from headrace.cluster.config_changes import (
     alter_configs,
     alter_configs_incrementally,
 )
+from headrace.cluster.decision import Decision
 from headrace.cluster.image import ConfigResource
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages import alter_configs as legacy
@@ -146,6 +147,23 @@ def test_brokers_are_named_by_id_or_all_at_once(cluster: Cluster) -> None:
     assert alter(cluster, BROKER, "-1", ("log.retention.ms", SET, "1"))[0] == "INVALID_REQUEST"
     assert alter(cluster, BROKER, "1", ("node.id", SET, "7"))[0] == "INVALID_CONFIG"
     assert alter(cluster, BROKER, str(CONTROLLER_ID), ("log.retention.ms", SET, "1"))[0] == "BROKER_ID_NOT_REGISTERED"
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+def test_configs_of_brokers_are_checked_together_so_that_nobody_locks_everybody_out(
+    cluster: Cluster, name: str
+) -> None:
+    nobody, somebody = ("max.connections.per.ip", SET, "0"), ("max.connections.per.ip.overrides", SET, "10.0.0.7:5")
+    code, reason = alter(cluster, BROKER, name, nobody)
+    assert (code, "unless max.connections.per.ip.overrides lets somebody in" in reason) == ("INVALID_CONFIG", True)
+    assert alter(cluster, BROKER, name, nobody, somebody)[0] == "NONE"
+    assert alter(cluster, BROKER, name, ("max.connections.per.ip.overrides", DELETE, None))[0] == "INVALID_CONFIG"
+    assert alter(cluster, BROKER, name, (nobody[0], DELETE, None), (somebody[0], DELETE, None))[0] == "NONE"
+
+
+def test_a_combination_that_is_wrong_already_does_not_stand_in_the_way(cluster: Cluster) -> None:
+    cluster.do(Decision((ConfigRecord(BROKER, "", "max.connections.per.ip", "0"),), None))
+    assert alter(cluster, BROKER, "", ("message.max.bytes", SET, "1000"))[0] == "NONE"
 
 
 def test_groups_and_client_metrics_have_configs_without_existing(cluster: Cluster) -> None:
