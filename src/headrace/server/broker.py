@@ -103,6 +103,7 @@ class Broker:
             )
             undo.callback(self._metadata_log.log.segments.close)
             found = self._read_metadata()
+            self._refuse_logs_of_nobody(found.on_disk)
             trouble = WriteTrouble()
             self.controller = Controller(
                 self._metadata_log,
@@ -211,6 +212,15 @@ class Broker:
             return self._metadata_log.read()
         except ValueError as error:  # bytes that are no records, or records that contradict one another
             raise StartError(f"cannot start on {self.logs.path}: its metadata cannot be read: {error}") from error
+
+    def _refuse_logs_of_nobody(self, on_disk: OnDisk) -> None:
+        """Without any metadata, the logs would be taken for those of deleted topics, and go. Raises StartError."""
+        place = next(iter(self.logs), None)
+        if place is not None and on_disk.log_end_offset == 0:
+            raise StartError(
+                f"cannot start on {self.logs.path}: it has logs, such as {place}, and no metadata that says whose.\n"
+                f"  Bring {METADATA_DIRECTORY} back from where it is, or use another data directory."
+            )
 
     def _quorum(self, on_disk: OnDisk, now_ms: int) -> Quorum:
         """Raises StartError."""

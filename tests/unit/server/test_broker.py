@@ -305,6 +305,29 @@ def test_a_broker_that_cannot_read_its_metadata_leaves_the_directory_as_it_was(t
     asyncio.run(story())
 
 
+def test_logs_whose_metadata_is_elsewhere_are_not_taken_for_those_of_deleted_topics(tmp_path: Path) -> None:
+    async def story() -> None:
+        data = tmp_path / "data"
+        node = await Running(data).start()
+        await node.create("t")
+        await node.produce("t", b"precious")
+        await node.stop()
+        shutil.move(data / "__cluster_metadata-0", tmp_path)
+        for _ in range(2):  # the first leaves nothing behind that the second could take for metadata
+            with pytest.raises(
+                StartError, match=r"it has logs, such as t-0, and no metadata.*\n  Bring __cluster_meta"
+            ):
+                await Running(data).start()
+        assert (data / "t-0").is_dir()
+        shutil.rmtree(data / "__cluster_metadata-0")
+        shutil.move(tmp_path / "__cluster_metadata-0", data)
+        again = await Running(data).start()
+        assert await again.consume("t") == [b"precious"]
+        await again.stop()
+
+    asyncio.run(story())
+
+
 def test_all_that_is_wrong_with_the_configs_is_told_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({"listenrs": "PLAINTEXT://:9092", "log.retention.ms": "7d"})
