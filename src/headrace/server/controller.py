@@ -43,7 +43,7 @@ from headrace.cluster.quorum import (
 )
 from headrace.cluster.replay import Replay
 from headrace.log.chores import Chore, FlushPlan
-from headrace.log.errors import StorageError, is_passing
+from headrace.log.errors import RecordListTooLargeError, StorageError, is_passing
 from headrace.server.clock import Clock
 from headrace.server.later import Later
 from headrace.server.metadata_log import MetadataLog
@@ -121,14 +121,14 @@ class Controller:
         self._listeners.append(listener)
 
     def submit(self, decide: Callable[[Image], Decision[R]], *, makes_room: bool = False) -> Later[R]:
-        """Decide on the newest image; the reply when all that it rests on is committed. Raises StorageError."""
+        """Decide on the newest image; the reply when all that it rests on is committed. Raises what `append` does."""
         return self.append(self._office.adopt(decide(self._office.image)), makes_room=makes_room)
 
     def append(self, outcome: Outcome[R], *, makes_room: bool = False) -> Later[R]:
         """What `office` has adopted; to be called at once, since offsets are given in order.
 
-        Raises StorageError: the disk has no room for it, and it is as if it had not been decided. What `makes_room` may
-        use the reserve.
+        Raises StorageError if the disk has no room for it, and RecordListTooLargeError if it is more than one batch may
+        have: then it is as if it had not been decided. What `makes_room` may use the reserve.
         """
         if outcome.records:
             self._propose(outcome, makes_room)
@@ -143,6 +143,10 @@ class Controller:
         now_ms = self._clock.now_ms()
         try:
             self._carry_out(self._quorum.step(Propose(outcome.records), now_ms=now_ms))
+        except RecordListTooLargeError:
+            self._quorum.step(Refused(len(outcome.records)), now_ms=now_ms)
+            self._office.withdraw(outcome)
+            raise
         except StorageError as error:
             self._quorum.step(Refused(len(outcome.records)), now_ms=now_ms)
             self._trouble.refused(self._log.log, error)

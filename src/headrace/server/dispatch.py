@@ -11,9 +11,8 @@ from importlib import import_module
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from headrace.log.errors import StorageError
+from headrace.log.errors import LogError, RecordListTooLargeError, StorageError
 from headrace.protocol.apis import API_BY_NAME, APIS, load
-from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import ProtocolError, TrailingBytesError
 from headrace.protocol.header import API_VERSIONS_KEY, read_request_header, response_header_version
 from headrace.protocol.types import Part
@@ -22,6 +21,7 @@ from headrace.server.context import Context, RequestContext
 from headrace.server.handlers import SERVED
 from headrace.server.large_requests import LARGE_FROM_BYTES, check_large_request
 from headrace.server.later import Later
+from headrace.server.log_errors import code_of
 from headrace.server.repeated_commits import OFFSET_COMMIT_KEY, RepeatedCommits
 from headrace.server.repeated_produce import PRODUCE_KEY, RepeatedProduce
 
@@ -102,8 +102,8 @@ class Dispatcher:
             request = route.decode(buffer, view, position, request_end)
         try:
             response = route.handle(request, RequestContext(self._context, connection, header, meter))
-        except StorageError as error:
-            response = _refused_by_the_disk(key, version, request, error)
+        except (StorageError, RecordListTooLargeError) as error:
+            response = _refused_by_the_log(key, version, request, error)
         if meter is not None:
             response = meter.settle(response, produced_bytes=end - start if key == PRODUCE_KEY else 0)
         if response is None:
@@ -128,12 +128,11 @@ def _reply(route: _Route, correlation_id: int, response: Any) -> Reply:
     return route.frame(correlation_id, route.header_version, route.encode(response))
 
 
-def _refused_by_the_disk(key: int, version: int, request: Any, error: StorageError) -> Any:
+def _refused_by_the_log(key: int, version: int, request: Any, error: LogError) -> Any:
     """The answer to a request that should have changed the cluster, and has changed nothing. Raises ProtocolError."""
     from headrace.server.error_answers import Depth, error_answer
 
-    code = ErrorCode.KAFKA_STORAGE_ERROR
-    answer = error_answer(APIS[key], version, request, code, message=str(error), depth=Depth.INNERMOST)
+    answer = error_answer(APIS[key], version, request, code_of(error), message=str(error), depth=Depth.INNERMOST)
     if answer is None:
         raise ProtocolError(str(error))
     return answer

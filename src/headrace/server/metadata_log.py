@@ -31,6 +31,7 @@ from headrace.cluster.replay import Replay
 from headrace.cluster.snapshot import image_records
 from headrace.log.append import Origin
 from headrace.log.config import UNLIMITED, LogConfig
+from headrace.log.errors import RecordListTooLargeError
 from headrace.log.fs import FileSystem
 from headrace.log.log import Log
 from headrace.protocol.batch import BatchHeader, verify
@@ -174,11 +175,16 @@ class MetadataLog:
         self._fs.write_atomically(f"{self._directory}/{QUORUM_STATE}", text.encode())
 
     def append(self, effect: Append, *, metadata_version: int, now_ms: int) -> int:
-        """Write one batch, without syncing it. Its size."""
+        """Write one batch, without syncing it. Its size. Raises StorageError, RecordListTooLargeError."""
         if effect.control:
             batch = _control_batch(effect.control, effect.base_offset, effect.epoch, now_ms)
         else:
             batch = _record_batch(effect.records, effect.base_offset, effect.epoch, metadata_version, now_ms)
+        if len(batch) > MAX_BATCH_BYTES:
+            raise RecordListTooLargeError(
+                f"this would be {len(batch)} bytes of metadata; one request may make {MAX_BATCH_BYTES}. "
+                "Ask for less at once."
+            )
         result = self.log.append(batch, leader_epoch=effect.epoch, now_ms=now_ms, origin=Origin.COORDINATOR)
         assert result.base_offset == effect.base_offset, f"at {result.base_offset}, expected {effect.base_offset}"
         return len(batch)

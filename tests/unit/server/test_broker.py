@@ -344,6 +344,29 @@ def test_what_would_silently_be_missing_is_refused(name: str, text: str) -> None
         load_settings({"listeners": "PLAINTEXT://127.0.0.1:0", name: text})
 
 
+def test_a_request_for_more_metadata_than_fits_into_a_batch_is_refused_and_the_next_one_is_served(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        node = await Running(tmp_path).start()
+        configs = [
+            alter_configs.AlterableConfig(name, 0, "50000")
+            for name in ("consumer.session.timeout.ms", "share.session.timeout.ms", "streams.session.timeout.ms")
+        ]
+        groups = [
+            alter_configs.AlterConfigsResource(ConfigKind.GROUP, f"{number:030000}", configs) for number in range(100)
+        ]
+        request = alter_configs.IncrementalAlterConfigsRequest(groups)
+        response = await node.ask("IncrementalAlterConfigs", request)
+        assert {row.error_code for row in response.responses} == {ErrorCode.RECORD_LIST_TOO_LARGE}
+        assert "Ask for less at once" in response.responses[0].error_message
+        await node.create("t")
+        assert await node.produce("t", b"a") == 0
+        await node.stop()
+
+    asyncio.run(story())
+
+
 def test_metadata_names_this_broker_as_leader_and_controller(tmp_path: Path) -> None:
     async def story() -> None:
         running = await Running(tmp_path).start()

@@ -14,7 +14,7 @@ from headrace.cluster.decision import ControllerSettings, Decision
 from headrace.cluster.features import LATEST_METADATA_VERSION, METADATA_VERSION
 from headrace.cluster.image import CLUSTER_DEFAULT, Image
 from headrace.cluster.quorum import Quorum, SnapshotPolicy
-from headrace.log.errors import StorageError
+from headrace.log.errors import RecordListTooLargeError, StorageError
 from headrace.log.fs import FileSystem, RealFileSystem
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.messages.metadata_records import ConfigRecord
@@ -260,6 +260,24 @@ def test_what_the_disk_has_no_room_for_was_never_decided(written_bytes: int) -> 
         node.stop()
         again = await Node(Path("/data"), fs=fs, clean=True).start()
         assert [again.config(name) for name in "abc"] == ["1", "1", "1"]
+        again.stop()
+
+    asyncio.run(story())
+
+
+def test_what_is_more_than_one_batch_may_have_was_never_decided(tmp_path: Path) -> None:
+    async def story() -> None:
+        node = await Node(tmp_path).start()
+        waiting = node.controller.submit(setting("b", "1"))
+        too_much = tuple(ConfigRecord(4, "", f"a{number}", "x" * 30_000) for number in range(300))
+        with pytest.raises(RecordListTooLargeError, match=r"9\d{6} bytes of metadata; one request may make 8388608"):
+            node.controller.submit(lambda _: Decision(too_much, None))
+        assert await node.set("c", "1") == "c=1"
+        assert await answer(waiting) == "b=1"
+        assert (node.config("a0"), node.failures) == (None, [])
+        node.stop()
+        again = await Node(tmp_path, clean=True).start()
+        assert [again.config(name) for name in ("a0", "b", "c")] == [None, "1", "1"]
         again.stop()
 
     asyncio.run(story())
