@@ -184,6 +184,7 @@ class RealLock:
     def release(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
+            _set_lock(fd, fcntl.F_UNLCK)  # closing is not enough: a forked process has the same open file
             os.close(fd)
 
 
@@ -238,7 +239,7 @@ class RealFileSystem:
     def lock(self, path: str) -> RealLock:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            _lock_whole_file(fd)
+            _set_lock(fd, fcntl.F_WRLCK)
         except OSError as error:
             os.close(fd)
             raise LockedError(
@@ -247,17 +248,17 @@ class RealFileSystem:
         return RealLock(fd)
 
 
-def _lock_whole_file(fd: int) -> None:
-    """A lock that Apache Kafka respects, and the other way round: Java takes record locks, which `flock` does not see.
+def _set_lock(fd: int, kind: int) -> None:
+    """Of the whole file. Apache Kafka respects it, and the other way round: Java has record locks, no `flock`.
 
     Of record locks it is the kind that belongs to the open file, not to the process: two brokers in one process exclude
     one another, too, and closing some other descriptor of the file does not give the lock away.
     """
     if hasattr(fcntl, "F_OFD_SETLK"):
-        whole_file = _RECORD_LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        whole_file = _RECORD_LOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, whole_file)
     else:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_atomically(fs: FileSystem, path: str, data: Buffer) -> None:

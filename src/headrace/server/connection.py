@@ -18,6 +18,7 @@ call costs more than copying a few kilobytes. A slice holds its file open until 
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -371,6 +372,8 @@ class Connection:
             self._loop.remove_reader(self._sock.fileno())
         if self._is_writing:
             self._loop.remove_writer(self._sock.fileno())
+        with contextlib.suppress(OSError):  # the client may have been first
+            self._sock.shutdown(socket.SHUT_RDWR)  # a forked process would keep it open
         self._sock.close()
         self._unsent.clear()
         waiting, self._waiting = self._waiting, deque()

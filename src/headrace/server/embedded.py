@@ -10,10 +10,12 @@ that nobody else gets it.
 
 import asyncio
 import os
+import shutil
 import socket
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping
 from random import SystemRandom
 from types import TracebackType
@@ -68,8 +70,9 @@ class EmbeddedBroker:
         self.faults = Faults()
         self._clock = clock
         self._settings, self._reserved = _reserve(load_settings({"listeners": _ANY_FREE_PORT} | _by_dots(configs)))
-        self._temporary = tempfile.TemporaryDirectory(prefix="headrace-") if path is None else None
-        self._path = os.fspath(path) if path is not None else self._temporary.name if self._temporary else ""
+        self._process_id = os.getpid()
+        self._path = tempfile.mkdtemp(prefix="headrace-") if path is None else os.fspath(path)
+        self._remove_temporary = None if path is not None else weakref.finalize(self, _remove, self._path, os.getpid())
         # Nobody looks for temporary data after a power cut, so it does not wait for the disk.
         self._fs: FileSystem = UnsyncedFileSystem() if path is None else RealFileSystem()
         self._lock = threading.RLock()
@@ -115,6 +118,7 @@ class EmbeddedBroker:
 
     def restart(self) -> None:
         """Stop cleanly, if it runs, and start again with the same data and port. Faults and clock stay."""
+        self._check_process()
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("this broker is closed, and its port is given back; make another")
@@ -133,12 +137,14 @@ class EmbeddedBroker:
             run.kill()
 
     def close(self) -> None:
-        """Stop cleanly, and remove temporary data. Nothing happens if it is closed already."""
+        """Stop cleanly, and remove temporary data. Nothing happens if it is closed already, or in a forked process."""
+        if os.getpid() != self._process_id:
+            return  # its thread is in the other process, and so are those who use it
         with self._lock:
             self._is_closed = True
             run, self._run = self._run, None
             try:
-                if run is not None and self._temporary is not None:
+                if run is not None and self._remove_temporary is not None:
                     run.kill()  # nobody will miss what a clean stop writes
                 elif run is not None:
                     run.stop()
@@ -180,7 +186,14 @@ class EmbeddedBroker:
             self.close()
             raise
 
+    def _check_process(self) -> None:
+        if os.getpid() != self._process_id:
+            raise RuntimeError(
+                f"this broker is in process {self._process_id}, from which this one was forked; connect to its address"
+            )
+
     def _running(self) -> BrokerThread:
+        self._check_process()
         run = self._run
         if run is None:
             what = "is closed; make another" if self._is_closed else "was killed; restart() starts it again"
@@ -195,8 +208,14 @@ class EmbeddedBroker:
     def _give_back(self) -> None:
         for sock in self._reserved:
             sock.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        if self._remove_temporary is not None:
+            self._remove_temporary()
+
+
+def _remove(path: str, process_id: int) -> None:
+    """At the latest when the process ends; one that was forked meanwhile leaves it to its parent."""
+    if os.getpid() == process_id:
+        shutil.rmtree(path)
 
 
 def _create(broker: Broker, wanted: CreatableTopic) -> Later[CreateTopicsResponse]:

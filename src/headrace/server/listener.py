@@ -199,6 +199,8 @@ class Listeners:
     def stop_accepting(self) -> None:
         for sock in self._names:
             self._loop.remove_reader(sock.fileno())
+            with contextlib.suppress(OSError):  # it may not have listened yet
+                sock.shutdown(socket.SHUT_RDWR)  # a forked process would go on listening
             sock.close()
         self._names.clear()
 

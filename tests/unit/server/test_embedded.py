@@ -3,6 +3,8 @@
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -282,6 +284,57 @@ def test_a_start_that_fails_beside_an_event_loop_is_told_where_it_is_awaited(tmp
 
 
 # The clock
+
+
+FORKING = """
+import os, sys
+import headrace
+
+with headrace.Broker() as broker:
+    child = os.fork()
+    if child == 0:
+        try:
+            broker.create_topic("t")
+        except RuntimeError as error:
+            print(error, flush=True)
+        sys.exit(7)  # through the end of the block, and through what Python does when it ends
+    _, status = os.waitpid(child, 0)
+    broker.create_topic("t")
+    print(os.waitstatus_to_exitcode(status), os.path.isdir(broker._path))
+print(os.path.exists(broker._path))
+"""
+
+
+def test_a_process_that_was_forked_leaves_the_broker_to_its_parent() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING], capture_output=True, text=True, check=True, timeout=120
+    )
+    refused, *others = ran.stdout.splitlines()
+    assert "this broker is in process" in refused
+    assert others == ["7 True", "False"]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # so Python speaks of every fork beside threads
+def test_a_process_that_was_forked_keeps_nothing_that_the_broker_gives_up() -> None:
+    with headrace.Broker() as broker, client_of(broker.address) as client:
+        client.ask("Metadata", 12, MetadataRequest())
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)  # until the parent is through
+            os._exit(0)
+        try:
+            broker.kill()
+            with pytest.raises(Closed):
+                client.receive_frame()
+            broker.restart()
+            with client_of(broker.address) as another:
+                another.ask("Metadata", 12, MetadataRequest())
+        finally:
+            os.close(reader)
+            os.close(writer)
+            os.waitpid(child, 0)
 
 
 def test_a_broker_without_a_movable_clock_says_how_to_get_one() -> None:
