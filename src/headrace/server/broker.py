@@ -295,11 +295,12 @@ class Broker:
         )
 
     def _follow_configs(self, old: Image, new: Image) -> None:
-        """Limits that were changed while the broker runs."""
+        """What was changed while the broker runs."""
         if new.configs is not old.configs:
             settings = self.settings.with_changes(*layers(new, self.controller.settings))
             self._listeners.limits = settings.limits
             self.logs.cleaner.limits = settings.cleaner_limits
+            self._maintenance.configure(MaintenanceSettings.from_broker(settings.values))
 
     def _serve(self, ready: Later[None]) -> None:
         if self._is_stopping:

@@ -35,13 +35,13 @@ class Compaction:
         self._worker = worker
         self._cleaner = cleaner
         self._clock = clock
-        self._backoff_ms = backoff_ms
+        self.backoff_ms = backoff_ms  # may change, and holds from the next rest on
         self._timer: Timer | None = None
         self._is_stopped = False
         self._is_short_of_room = False
 
     def start(self) -> None:
-        self._timer = self._clock.call_later(self._backoff_ms, self._next)
+        self._timer = self._clock.call_later(self.backoff_ms, self._next)
 
     def stop(self) -> None:
         self._is_stopped = True

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headrace.cluster.broker_configs import BROKER_CONFIGS
 from headrace.cluster.config_types import Value
-from headrace.cluster.image import CLUSTER_DEFAULT, Image
+from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource, Image
 from headrace.coordinator.group_settings import GroupSettings
 from headrace.coordinator.groups import GroupShard
 from headrace.coordinator.result import Marking, Producer
@@ -34,6 +34,7 @@ class Coordinators:
         group_settings = GroupSettings.from_configs(values)
         transaction_settings = _transaction_settings(values)
         self._clock = clock
+        self._node = ConfigResource(ConfigKind.BROKER, str(partitions.node_id))
         self._verifies_by_file = bool(values[_VERIFICATION])
         self.groups: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC,
@@ -70,7 +71,7 @@ class Coordinators:
 
     def _configure(self, image: Image) -> None:
         """What may be set while the broker runs."""
-        text = image.config(CLUSTER_DEFAULT).get(_VERIFICATION)
+        text = {**image.config(CLUSTER_DEFAULT), **image.config(self._node)}.get(_VERIFICATION)
         self.admission.verifies = (
             self._verifies_by_file if text is None else bool(BROKER_CONFIGS[_VERIFICATION].parse(text))
         )

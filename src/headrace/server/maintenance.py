@@ -117,6 +117,10 @@ class Maintenance:
             each.stop()
         self._compaction.stop()
 
+    def configure(self, settings: MaintenanceSettings) -> None:
+        """What may be set while the broker runs."""
+        self._compaction.backoff_ms = settings.cleaner_backoff_ms
+
     def _saving_of(self, interval_ms: int, *names: str) -> "_Round":
         return _Round(self._partitions, self._clock, interval_ms, None, lambda: self._save(names))
 

@@ -15,6 +15,11 @@ import headrace
 from headrace.log.errors import LockedError
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from headrace.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from headrace.server.broker import Broker
 from headrace.server.broker_thread import StoppedError
@@ -284,6 +289,22 @@ def test_a_start_that_fails_beside_an_event_loop_is_told_where_it_is_awaited(tmp
 
 
 # The clock
+
+
+def test_compaction_rests_as_long_as_was_set_while_the_broker_runs() -> None:
+    clock = MovableClock()
+    with headrace.Broker(clock=clock) as broker, client_of(broker.address) as client:
+        broker.create_topic("t", cleanup_policy="compact", internal_segment_bytes=1000)
+        config = AlterableConfig("log.cleaner.backoff.ms", 0, "1000")
+        changed = client.ask(
+            "IncrementalAlterConfigs", 1, IncrementalAlterConfigsRequest([AlterConfigsResource(4, "", [config])])
+        )
+        assert changed.responses[0].error_code == 0
+        clock.advance(15)  # the rest that had begun
+        for _ in range(10):
+            assert produce(client, "t", bytes(400), key=b"k", timestamp_ms=clock.now_ms()) == 0
+        clock.advance(2)
+        assert len(values(client, "t")) < 5
 
 
 FORKING = """

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.cluster.image import CLUSTER_DEFAULT
+from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource
 from headrace.coordinator.result import Producer
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.error_codes import ErrorCode
@@ -212,13 +212,14 @@ def test_a_message_that_comes_too_late_is_refused(node: OneNode) -> None:
     assert end_offset(node) == 2
 
 
-def test_older_clients_are_not_verified_if_that_is_switched_off(node: OneNode) -> None:
+@pytest.mark.parametrize("resource", [CLUSTER_DEFAULT, ConfigResource(ConfigKind.BROKER, "1")])
+def test_older_clients_are_not_verified_if_that_is_switched_off(node: OneNode, resource: ConfigResource) -> None:
     late = Producer(77, 0)
     assert write(node, late, b"late", version=CLIENT_ADDS) is not ErrorCode.NONE
-    node.controller.write(ConfigRecord(*CLUSTER_DEFAULT, VERIFICATION, "false"))
+    node.controller.write(ConfigRecord(*resource, VERIFICATION, "false"))
     assert write(node, late, b"late", version=CLIENT_ADDS) is ErrorCode.NONE
     assert write(node, Producer(78, 0), b"late", version=BROKER_ADDS) is not ErrorCode.NONE
-    node.controller.write(ConfigRecord(*CLUSTER_DEFAULT, VERIFICATION, None))
+    node.controller.write(ConfigRecord(*resource, VERIFICATION, None))
     assert write(node, Producer(79, 0), b"late", version=CLIENT_ADDS) is not ErrorCode.NONE
 
 
