@@ -58,7 +58,7 @@ def _settings(listen: str | None, config_file: str | None, assignments: tuple[st
     given: dict[str, str] = {}
     try:
         if config_file is not None:
-            given |= parse_properties(Path(config_file).read_text())
+            given |= parse_properties(_text(Path(config_file).read_bytes()))
         for assignment in assignments:
             name, equals, value = assignment.partition("=")
             if not equals:
@@ -71,6 +71,14 @@ def _settings(listen: str | None, config_file: str | None, assignments: tuple[st
         raise click.ClickException(f"{config_file}, {error}") from None
     except SettingsError as error:
         raise click.ClickException("\n  ".join(["cannot start:", *str(error).splitlines()])) from None
+
+
+def _text(data: bytes) -> str:
+    """Of a file of properties. Java writes and reads them in Latin-1, editors in UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None:

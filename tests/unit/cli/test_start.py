@@ -92,8 +92,10 @@ def test_a_second_broker_on_the_same_data_is_refused(tmp_path: Path) -> None:
     assert "locked by another process" in second.stderr
 
 
-def test_configs_come_from_file_and_command_line_and_mistakes_are_named(tmp_path: Path) -> None:
-    (tmp_path / "server.properties").write_text("num.partitions=3\nlog.retention.hours=abc\n")
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_configs_come_from_file_and_command_line_and_mistakes_are_named(tmp_path: Path, encoding: str) -> None:
+    text = "# für drei Partitionen\nnum.partitions=3\nlog.retention.hours=abc\n"
+    (tmp_path / "server.properties").write_text(text, encoding=encoding)
     refused = subprocess.run(
         [*START, "--config", "server.properties", "--set", "lisenters=x"],
         capture_output=True,
