@@ -104,6 +104,8 @@ class Broker:
             undo.callback(self._metadata_log.log.segments.close)
             found = self._read_metadata()
             self._refuse_logs_of_nobody(found.on_disk)
+            if self.meta != self.logs.meta:
+                self.logs.write_meta(self.meta)
             trouble = WriteTrouble()
             self.controller = Controller(
                 self._metadata_log,
@@ -164,11 +166,16 @@ class Broker:
         self._is_stopping = False  # perhaps before it has started: then it never does
 
     def _own(self, path: str) -> MetaProperties:
-        """Whose directory this is; a new one becomes this node's. Raises StartError."""
+        """Whose directory this is; a new one is to become this node's. Raises StartError."""
         meta = self.logs.meta
         node_id = self.settings.node_id
         if meta is None:
             meta = MetaProperties(uuid_to_text(self._new_id()), node_id, self._new_id())
+        elif meta.node_id is None:
+            raise StartError(
+                f"cannot start on {path}: its meta.properties does not say to which node it belongs.\n"
+                "  Bring back the file as it was, or use another data directory."
+            )
         elif meta.node_id != node_id:
             raise StartError(
                 f"cannot start on {path}: it belongs to node {meta.node_id}, and node.id is {node_id}.\n"
@@ -179,8 +186,6 @@ class Broker:
                 cluster_id=meta.cluster_id or uuid_to_text(self._new_id()),
                 directory_id=meta.directory_id or self._new_id(),
             )
-        if meta != self.logs.meta:
-            self.logs.write_meta(meta)
         return meta
 
     def _give_directory_back(self) -> None:

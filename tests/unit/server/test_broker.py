@@ -283,6 +283,30 @@ def test_data_of_another_node_is_refused_with_what_to_do(tmp_path: Path) -> None
     asyncio.run(story())
 
 
+def test_data_of_no_node_is_refused_and_not_taken_for_an_empty_directory(tmp_path: Path) -> None:
+    async def story() -> None:
+        (tmp_path / "meta.properties").write_text("not what it was\n")
+        with pytest.raises(
+            StartError, match=r"its meta.properties does not say to which node it belongs[^$]*Bring back"
+        ):
+            Running(tmp_path)
+
+    asyncio.run(story())
+
+
+def test_a_directory_that_is_refused_keeps_what_it_says_of_itself(tmp_path: Path) -> None:
+    async def story() -> None:
+        meta = "version=0\nbroker.id=1\ncluster.id=abc\n"  # from the days of ZooKeeper
+        (tmp_path / "meta.properties").write_text(meta)
+        (tmp_path / "orders-0").mkdir()
+        (tmp_path / "orders-0" / "00000000000000000000.log").touch()
+        with pytest.raises(StartError, match="no metadata"):
+            Running(tmp_path)
+        assert (tmp_path / "meta.properties").read_text() == meta
+
+    asyncio.run(story())
+
+
 def test_a_broker_that_cannot_read_its_metadata_leaves_the_directory_as_it_was(tmp_path: Path) -> None:
     async def story() -> None:
         node = await Running(tmp_path).start()
