@@ -118,7 +118,10 @@ async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None
     except (LogError, StartError, OSError) as error:
         raise click.ClickException(str(error)) from None
     ready.then(lambda _: _begin(broker, path))
-    for number in (signal.SIGINT, signal.SIGTERM):
+    signals = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
+        signals.append(signal.SIGHUP)
+    for number in signals:
         loop.add_signal_handler(number, stop)
     await until(told_to_stop)
     if is_temporary:

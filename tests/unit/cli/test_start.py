@@ -48,6 +48,27 @@ def test_it_says_where_it_is_reached_and_stops_cleanly_when_told(tmp_path: Path)
     assert (tmp_path / "headrace-data" / ".kafka_cleanshutdown").exists()
 
 
+def test_a_terminal_that_is_closed_stops_it_cleanly_too_unless_that_is_ignored(tmp_path: Path) -> None:
+    with started("--listen", "127.0.0.1:0", cwd=tmp_path) as (process, line):
+        assert line.startswith("Headrace is ready")
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(120) == 0
+    clean = tmp_path / "headrace-data" / ".kafka_cleanshutdown"
+    assert clean.exists()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does; a child inherits it
+    try:
+        with started("--listen", "127.0.0.1:0", cwd=tmp_path) as (process, line):
+            port = port_in(line)
+            process.send_signal(signal.SIGHUP)
+            socket.create_connection(("127.0.0.1", port), timeout=120).close()
+            assert process.poll() is None
+            assert not clean.exists()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(120) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_an_ipv6_address_is_told_in_the_form_in_which_it_can_be_used(tmp_path: Path) -> None:
     with started("--ephemeral", "--listen", "[::1]:0", cwd=tmp_path) as (process, line):
         address = line.split("--bootstrap ")[1].split(". Ctrl-C")[0]
