@@ -15,6 +15,7 @@ from headrace.protocol.messages import alter_configs as legacy
 from headrace.protocol.messages import incremental_alter_configs as incremental
 from headrace.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from headrace.protocol.messages.metadata_records import ConfigRecord
+from headrace.server.handlers.describe_configs import MAX_RESOURCES
 from tests.support.admin_node import AdminNode
 
 TOPIC, BROKER, LOGGER = ConfigKind.TOPIC, ConfigKind.BROKER, ConfigKind.BROKER_LOGGER
@@ -86,6 +87,16 @@ def test_synonyms_are_all_places_that_have_a_value() -> None:
         ("log.retention.ms", "9", "STATIC_BROKER_CONFIG"),
         ("log.retention.hours", "168", "DEFAULT_CONFIG"),
     ]
+
+
+def test_a_request_of_a_few_bytes_does_not_get_the_same_again_and_again() -> None:
+    node = AdminNode()
+    node.create_topic("orders")
+    first, again, other = describe(node, (TOPIC, "orders"), (TOPIC, "orders"), (GROUP, "orders")).results
+    assert [(row.error_code, row.configs) for row in (first, again)] == [(ErrorCode.INVALID_REQUEST, [])] * 2
+    assert (other.error_code, first.error_message) == (0, "the request names this resource twice")
+    too_many = describe(node, *((GROUP, f"{number}") for number in range(MAX_RESOURCES + 1))).results
+    assert {(row.error_code, len(row.configs)) for row in too_many} == {(ErrorCode.INVALID_REQUEST, 0)}
 
 
 def test_documentation_is_told_on_demand() -> None:

@@ -6,13 +6,18 @@ from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from headrace.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headrace.protocol.messages.describe_groups import DescribeGroupsRequest
 from headrace.protocol.messages.metadata_records import FeatureLevelRecord
 from headrace.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from headrace.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from headrace.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from headrace.protocol.messages.sync_group import SyncGroupRequest
 from headrace.server import coordinator_place
 from tests.support.one_node import OneNode
@@ -68,3 +73,20 @@ def test_many_patterns_that_stand_for_many_topics_are_written_one_after_the_othe
     found = node.coordinators.groups.look("g", lambda shard: shard.groups["g"], int).value
     assert isinstance(found, ConsumerGroup)
     assert len(found.subscriptions.resolved) == len(members)
+
+
+def test_what_is_named_several_times_is_told_once() -> None:
+    node = OneNode()
+    node.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    node.create_topic("t", 2)
+    rows = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(index, 5) for index in range(2)])]
+    node.ask("OffsetCommit", 8, OffsetCommitRequest("g", topics=rows))
+    described = node.ask("DescribeGroups", 5, DescribeGroupsRequest(["g", "h", "g"])).groups
+    assert [group.group_id for group in described] == ["g", "h"]
+    consumers = node.ask("ConsumerGroupDescribe", 1, ConsumerGroupDescribeRequest(["g", "h", "g"])).groups
+    assert [group.group_id for group in consumers] == ["g", "h"]
+    everything = OffsetFetchRequestGroup("g", topics=None)
+    some = OffsetFetchRequestGroup("g", topics=[OffsetFetchRequestTopics("t", partition_indexes=[1])])
+    wanted = OffsetFetchRequest(groups=[everything, some, everything, some])
+    fetched = node.ask("OffsetFetch", 8, wanted).groups
+    assert [len(group.topics[0].partitions) for group in fetched] == [2, 1, 1]

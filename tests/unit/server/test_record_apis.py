@@ -173,6 +173,14 @@ class TestDescribeProducers:
     def test_an_unknown_topic(self, node: OneNode) -> None:
         assert ErrorCode(self.describe(node, "nope").error_code) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
+    def test_a_partition_that_is_named_twice(self, node: OneNode) -> None:
+        append(node, b"a", producer=7)
+        request = DescribeProducersRequest([TopicRequest("t", [0, 1]), TopicRequest("t", [0])])
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        rows = [row for topic in node.ask("DescribeProducers", 0, request).topics for row in topic.partitions]
+        assert [row.error_code for row in rows] == [ErrorCode.INVALID_REQUEST, unknown, ErrorCode.INVALID_REQUEST]
+        assert not any(row.active_producers for row in rows)
+
 
 class TestDescribeLogDirs:
     def describe(self, node: OneNode, topics: Any = None, version: int = 5) -> Any:

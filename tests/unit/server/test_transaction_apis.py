@@ -369,7 +369,9 @@ def test_transactions_are_listed_and_described(node: OneNode) -> None:
     listed = node.ask("ListTransactions", 1, ListTransactionsRequest(state_filters=["Ongoing", "Lazy"]))
     assert [(row.transactional_id, row.transaction_state) for row in listed.transaction_states] == [("x", "Ongoing")]
     assert listed.unknown_state_filters == ["Lazy"]
-    (row, missing) = node.ask("DescribeTransactions", 0, DescribeTransactionsRequest(["x", "z"])).transaction_states
+    (row, missing) = node.ask(
+        "DescribeTransactions", 0, DescribeTransactionsRequest(["x", "z", "x"])
+    ).transaction_states
     assert (row.topics[0].topic, list(row.topics[0].partitions)) == ("t", [1])
     assert missing.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 

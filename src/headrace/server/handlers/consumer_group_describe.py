@@ -1,5 +1,6 @@
 """ConsumerGroupDescribe (key 69, versions 0-1): consumer groups (KIP-848), and what their members have.
 
+Behaviour   a group that is named several times is told once: a few bytes must not become gigabytes
 Versions    1 says whether a member speaks the classic protocol
 """
 
@@ -14,7 +15,7 @@ from headrace.server.later import Later, gather
 
 
 def handle(request: ConsumerGroupDescribeRequest, ctx: RequestContext) -> Later[ConsumerGroupDescribeResponse]:
-    described = gather([_describe(group_id, ctx) for group_id in request.group_ids])
+    described = gather([_describe(group_id, ctx) for group_id in dict.fromkeys(request.group_ids)])
 
     def finish(groups: list[DescribedGroup]) -> ConsumerGroupDescribeResponse:
         if request.include_authorized_operations:

@@ -2,11 +2,13 @@
 
 Behaviour   each resource by itself, all of its configs or those that are named; names that nobody knows are left out;
             a broker answers for itself, and without a name tells what was set for all brokers; secrets are blank
+            what is named twice, or beside MAX_RESOURCES others, is refused: for five bytes there may be 40,000 to tell
 Versions    3 tells types, and what configs are for
 Left out    nothing
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from headrace.cluster.config_resolution import ConfigSource, ResolvedConfig
 from headrace.cluster.image import ConfigKind, ConfigResource
@@ -21,17 +23,28 @@ from headrace.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from headrace.server import loggers
+from headrace.server.config_rules import repeated
 from headrace.server.context import RequestContext
 from headrace.server.described_configs import UndescribedError, check_own_node, describe
+
+MAX_RESOURCES: Final = 10_000  # as many topics as a broker is known to have
 
 
 def handle(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
     unknown = {row.resource_type for row in request.resources} - set(ConfigKind)
-    if unknown:
-        reason = f"there are no configs of resource type {min(unknown)}"
+    reason = f"there are no configs of resource type {min(unknown)}" if unknown else None
+    if len(request.resources) > MAX_RESOURCES:
+        reason = f"one request asks for the configs of {MAX_RESOURCES} resources at most, not {len(request.resources)}"
+    if reason is not None:
         refused = UndescribedError(ErrorCode.INVALID_REQUEST, reason)
         return DescribeConfigsResponse(results=[_refuse(row, refused) for row in request.resources])
-    return DescribeConfigsResponse(results=[_describe(row, request, ctx) for row in request.resources])
+    twice = repeated((row.resource_type, row.resource_name) for row in request.resources)
+    named_twice = UndescribedError(ErrorCode.INVALID_REQUEST, "the request names this resource twice")
+    return DescribeConfigsResponse(
+        results=[
+            _refuse(row, named_twice) if row[:2] in twice else _describe(row, request, ctx) for row in request.resources
+        ]
+    )
 
 
 def _describe(

@@ -1,5 +1,6 @@
 """DescribeGroups (key 15, versions 0-6): classic groups, their members and what these have.
 
+Behaviour   a group that is named several times is told once: a few bytes must not become gigabytes
 Versions    3 tells what the client may do; 4 names static members; 6 says GROUP_ID_NOT_FOUND where there is no group
 Left out    consumer groups are described by ConsumerGroupDescribe; here they are not found
 """
@@ -11,7 +12,7 @@ from headrace.server.later import Later, gather
 
 
 def handle(request: DescribeGroupsRequest, ctx: RequestContext) -> Later[DescribeGroupsResponse]:
-    described = gather([_describe(group_id, ctx) for group_id in request.groups])
+    described = gather([_describe(group_id, ctx) for group_id in dict.fromkeys(request.groups)])
 
     def finish(groups: list[DescribedGroup]) -> DescribeGroupsResponse:
         if request.include_authorized_operations:

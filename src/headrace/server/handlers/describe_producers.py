@@ -1,8 +1,11 @@
 """DescribeProducers (key 61, version 0): who has written to a partition lately, and which transactions are open.
 
 Behaviour   every producer with an id that the partition remembers
+            a partition that is named twice is refused: for four bytes there may be thousands of rows to tell
 Left out    nothing
 """
+
+from collections import Counter
 
 from headrace.log.producers import ProducerState as KnownProducer
 from headrace.protocol.batch import NO_SEQUENCE
@@ -18,8 +21,17 @@ from headrace.server.context import RequestContext
 
 
 def handle(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse:
+    times_named = Counter((topic.name, index) for topic in request.topics for index in topic.partition_indexes)
     topics = [
-        TopicResponse(topic.name, [_describe(topic.name, index, ctx) for index in topic.partition_indexes])
+        TopicResponse(
+            topic.name,
+            [
+                PartitionResponse(index, ErrorCode.INVALID_REQUEST, "the request names this partition twice")
+                if times_named[topic.name, index] > 1
+                else _describe(topic.name, index, ctx)
+                for index in topic.partition_indexes
+            ],
+        )
         for topic in request.topics
     ]
     return DescribeProducersResponse(topics=topics)

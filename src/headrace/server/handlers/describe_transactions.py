@@ -1,4 +1,7 @@
-"""DescribeTransactions (key 65, version 0): what transactional ids are doing."""
+"""DescribeTransactions (key 65, version 0): what transactional ids are doing.
+
+Behaviour   an id that is named several times is told once: a few bytes must not become gigabytes
+"""
 
 from headrace.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -10,7 +13,8 @@ from headrace.server.later import Later, gather
 
 
 def handle(request: DescribeTransactionsRequest, ctx: RequestContext) -> Later[DescribeTransactionsResponse]:
-    described = gather([_describe(transactional_id, ctx) for transactional_id in request.transactional_ids])
+    named = dict.fromkeys(request.transactional_ids)
+    described = gather([_describe(transactional_id, ctx) for transactional_id in named])
     return described.map(lambda rows: DescribeTransactionsResponse(transaction_states=rows))
 
 

@@ -5,6 +5,7 @@ Versions    2 has an error for the whole; 7 may insist on offsets that no open t
             8 asks for several groups; 9 names the member, so that a stale one is told; 10 names topics by id
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from headrace.protocol.error_codes import ErrorCode
@@ -28,7 +29,7 @@ _NO_OFFSET: Final = -1
 
 def handle(request: OffsetFetchRequest, ctx: RequestContext) -> Later[OffsetFetchResponse]:
     if ctx.version >= _SEVERAL_SINCE:
-        fetched = gather([_fetch(group, request, ctx) for group in request.groups])
+        fetched = gather([_fetch(group, request, ctx) for group in _distinct(request.groups)])
         return fetched.map(lambda groups: OffsetFetchResponse(groups=groups))
     group = OffsetFetchRequestGroup(
         request.group_id,
@@ -39,6 +40,18 @@ def handle(request: OffsetFetchRequest, ctx: RequestContext) -> Later[OffsetFetc
         ],
     )
     return _fetch(group, request, ctx).map(lambda found: _of_one_group(found, group, ctx.version))
+
+
+def _distinct(groups: Sequence[OffsetFetchRequestGroup]) -> list[OffsetFetchRequestGroup]:
+    """All partitions of a group are told once, however often a request of a few bytes asks for them."""
+    asked: set[str] = set()
+    distinct = []
+    for group in groups:
+        if group.topics is not None or group.group_id not in asked:
+            distinct.append(group)
+        if group.topics is None:
+            asked.add(group.group_id)
+    return distinct
 
 
 def _fetch(
