@@ -55,7 +55,7 @@ class Dispatcher:
         self._routes: dict[tuple[int, int], _Route] = {}
         self._around: Around | None = None
 
-    def go_around(self, around: Around) -> None:
+    def go_around(self, around: Around | None) -> None:
         """From now on call what `around` makes of a handler. Faults come in here; without them it costs nothing."""
         self._around = around
         self._routes.clear()

@@ -23,7 +23,7 @@ from headrace.cluster.configs import nearest
 from headrace.protocol.apis import API_BY_NAME, APIS, Api
 from headrace.protocol.error_codes import ErrorCode
 from headrace.server.context import RequestContext
-from headrace.server.dispatch import Dispatcher, Handle
+from headrace.server.dispatch import Around, Dispatcher, Handle
 from headrace.server.error_answers import IN_ROWS, Depth
 from headrace.server.fault_effects import MESSAGE, AnswerError, DropAfter, DropBefore, Effect, HoldBack, Verdict
 from headrace.server.fetch_sessions import FIRST_EPOCH, NO_EPOCH
@@ -224,7 +224,7 @@ class Faults:
     def attach(self, dispatcher: Dispatcher, on_loop: OnLoop) -> None:
         """A broker starts, on the thread of its loop."""
         self._dispatcher, self._on_loop = dispatcher, on_loop
-        dispatcher.go_around(self.around)
+        dispatcher.go_around(self._around)
 
     def detach(self) -> None:
         """The broker has stopped, and its loop with it."""
@@ -233,7 +233,12 @@ class Faults:
     def _reload(self) -> None:
         dispatcher = self._dispatcher
         if dispatcher is not None:
-            self._on_loop(lambda: dispatcher.go_around(self.around))
+            self._on_loop(lambda: dispatcher.go_around(self._around))
+
+    @property
+    def _around(self) -> Around | None:
+        """None while there are none: then the dispatcher may take its short cuts."""
+        return self.around if self._faults else None
 
     def around(self, key: int, handle: Handle) -> Handle:
         """The handler, with what may happen to its requests; itself if nothing may. On the loop."""

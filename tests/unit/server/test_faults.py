@@ -57,6 +57,20 @@ def test_requests_are_answered_with_an_error_as_often_as_was_asked_for(
     assert not list(broker.faults)
 
 
+def test_requests_that_repeat_themselves_are_hit_and_without_faults_they_need_not_be_decoded(
+    broker: headrace.Broker, client: WireClient
+) -> None:
+    dispatcher = broker.faults._dispatcher
+    assert dispatcher is not None
+    for _ in range(3):
+        assert dispatcher._around is None
+        assert [produce(client, "orders", b"same") for _ in range(3)] == [ErrorCode.NONE] * 3
+        with broker.faults.answer("Produce", error="NOT_LEADER_OR_FOLLOWER") as fault:
+            assert produce(client, "orders", b"same") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert fault.hits == 1
+    assert values(client, "orders") == [b"same"] * 9
+
+
 def test_other_apis_are_not_touched(broker: headrace.Broker, client: WireClient) -> None:
     broker.faults.answer("Fetch", error="UNKNOWN_SERVER_ERROR")
     assert produce(client, "orders", b"1") == ErrorCode.NONE
