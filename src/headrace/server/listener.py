@@ -23,6 +23,7 @@ from headrace.server.connection import Connection, Serve
 from headrace.server.idle_connections import IdleConnections
 from headrace.server.quotas_entities import plain_address
 from headrace.server.quotas_rates import DEFAULT_WINDOWS, Rate, Windows
+from headrace.server.seldom import Seldom
 
 _ACCEPTS_PER_TURN: Final = 64  # so that a storm of connections leaves room for requests
 _SPARES: Final = 8  # buffers of 1 MB: as many large requests may be on their way without a new one for each
@@ -83,6 +84,8 @@ class Listeners:
         self.connections: set[Connection] = set()
         self._windows = windows
         self._creations = Rate(windows)
+        self._refusals = Seldom(log)  # clients cause them as often as they like
+        self._shortages = Seldom(log)
         self._idle = IdleConnections(self.connections, idle_clock or LoopClock(loop), limits.connections_max_idle_ms)
 
     def bind(self, listener: Listener) -> Endpoint:
@@ -108,7 +111,7 @@ class Listeners:
             except OSError as error:
                 if error.errno not in _NO_DESCRIPTORS:
                     raise
-                log.warning("cannot accept connections: %s; trying again in %s s", error, _PAUSE_SECONDS)
+                self._shortages.error(f"cannot accept connections: {error}; trying again and again")
                 self._loop.remove_reader(listening.fileno())
                 self._loop.call_later(_PAUSE_SECONDS, self._resume, listening)
                 return
@@ -151,7 +154,8 @@ class Listeners:
     def _welcome(self, sock: socket.socket, address: str, listener: str) -> None:
         is_crowded = len(self.connections) + len(self._held) >= self.limits.max_connections
         if is_crowded or self._addresses[address] >= self.limits.of_address(address):
-            log.warning("connection from %s refused: %s are open, %s from there", address, *self._counts(address))
+            opened, from_there = self._counts(address)
+            self._refusals.error(f"connection from {address} refused: {opened} are open, {from_there} from there")
             sock.close()
             return
         throttle_ms = self._throttle_ms(address)
