@@ -8,7 +8,6 @@ from random import Random
 import pytest
 
 from headrace.log.checkpoints import CLEANER_OFFSETS, TopicPartition
-from headrace.log.chores import Step
 from headrace.log.config import LogConfig
 from headrace.log.directory import LogDirectory
 from headrace.log.errors import LockedError, StorageError
