@@ -19,6 +19,9 @@ from headrace.protocol.primitives import absent, cut, new, not_text, read_tags, 
 from headrace.protocol.types import Buffer, UnknownTags
 
 API_VERSIONS_KEY: Final = 18
+# Kafka has no tags in request headers yet. How many rows a body may have is judged before it is decoded, and the header
+# comes before that: without a limit of their own its tags could become gigabytes.
+MAX_TAGS_BYTES: Final = 64 * 1024
 _NEVER: Final = 1 << 15
 _FLEXIBLE_SINCE: Final = {
     key: _NEVER if api.flexible_since is None else api.flexible_since for key, api in APIS.items()
@@ -70,7 +73,7 @@ def read_request_header(
         t = buffer[p]
         p += 1
         if t:
-            tags, p = read_tags(buffer, p, end, t, "RequestHeader")
+            tags, p = read_tags(buffer, p, min(end, p + MAX_TAGS_BYTES), t, "RequestHeader")
     return new(RequestHeader, (api_key, api_version, correlation_id, client_id, tags)), p
 
 

@@ -7,6 +7,7 @@ bytes of memory for each byte on the wire. So other requests have a limit of the
 request above that limit the rows are counted before they are decoded.
 """
 
+from contextlib import suppress
 from struct import Struct
 from struct import error as struct_error
 from typing import Final
@@ -24,6 +25,7 @@ _UUID_BYTES: Final = 16
 _INDEX_BYTES: Final = 4
 _INT16: Final = Struct(">h")
 _INT32: Final = Struct(">i")
+_UVARINT_SHIFTS: Final = range(0, 35, 7)
 
 
 def check_large_request(buffer: bytearray, position: int, end: int, *, key: int, version: int) -> None:
@@ -33,10 +35,9 @@ def check_large_request(buffer: bytearray, position: int, end: int, *, key: int,
             f"a request of {end - position} bytes; only Produce may have more than {LARGE_FROM_BYTES}: send it in parts"
         )
     rows = _Rows(buffer, position, is_flexible=version >= _FLEXIBLE_SINCE)
-    try:
+    with suppress(IndexError, struct_error):  # it is cut short or nonsense, which the decoder will say better
         rows.walk(version)
-    except (IndexError, struct_error):
-        return  # it is cut short or nonsense, which the decoder will say better
+    # Also of one that is nonsense: the decoder would make all the rows that come before it.
     if rows.count > MAX_ROWS:
         raise ProtocolError(f"a Produce request of {end - position} bytes with more than {MAX_ROWS} rows")
 
@@ -68,6 +69,7 @@ class _Rows:
             self._skip_tags()
             if self.count > MAX_ROWS:
                 return
+        self._skip_tags()
 
     def _rows(self) -> int:
         """How many rows follow; none if that would be too many."""
@@ -100,11 +102,11 @@ class _Rows:
         return max(length, 0)
 
     def _uvarint(self) -> int:
-        value = shift = 0
-        while True:
+        value = 0
+        for shift in _UVARINT_SHIFTS:  # a longer one is nonsense, and the work would grow with its square
             byte = self._buffer[self._position]
             self._position += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-            shift += 7
+        raise IndexError(f"a varint at {self._position} does not end")

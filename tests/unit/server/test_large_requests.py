@@ -1,5 +1,6 @@
 """Large requests: which are refused, which are served, and what the largest of the others can cost."""
 
+import time
 import tracemalloc
 from typing import Any
 
@@ -99,6 +100,9 @@ def test_tags_count_as_rows() -> None:
         frame += bytes(LARGE_FROM_BYTES)
         with pytest.raises(ProtocolError, match="with more than 100000 rows"):
             serve(frame)
+    frame = frame_of("Produce", 9, ProduceRequest(None, 1, 1000, [], tags)) + bytes(LARGE_FROM_BYTES)
+    with pytest.raises(ProtocolError, match="with more than 100000 rows"):
+        serve(frame)
 
 
 def test_as_many_rows_as_are_allowed_are_allowed() -> None:
@@ -113,6 +117,31 @@ def test_a_large_request_that_is_cut_short_is_left_to_the_decoder(version: int, 
     topic = TopicProduceData("t", partition_data=[PartitionProduceData(0, bytes(100))])
     body = b"".join(load(0).encode_request[version](ProduceRequest("id", 1, 1000, [topic])))
     check_large_request(bytearray(body[:size]), 0, size, key=0, version=version)
+
+
+@pytest.mark.parametrize("version", [9, 13])
+def test_a_varint_that_does_not_end_costs_no_more_than_its_first_bytes(version: int) -> None:
+    body = bytearray(b"\xff" * LARGE_FROM_BYTES)
+    started = time.process_time()
+    check_large_request(body, 0, len(body), key=0, version=version)
+    assert time.process_time() - started < 1, "reading it to its end would take most of an hour"
+
+
+def test_rows_count_also_if_nonsense_follows() -> None:
+    first = PartitionProduceData(-1, bytes(16_382))  # behind the number of rows: a varint that does not end
+    topic = TopicProduceData("t", partition_data=[first, *[PartitionProduceData(0, None)] * MAX_ROWS])
+    frame = frame_of("Produce", 9, ProduceRequest(None, 1, 1000, [topic]))
+    frame += bytes(LARGE_FROM_BYTES)
+    with pytest.raises(ProtocolError, match="with more than 100000 rows"):
+        serve(frame)
+
+
+def test_tags_of_a_header_have_a_limit_of_their_own() -> None:
+    tags = tuple((number, b"") for number in range(MAX_ROWS))
+    frame = bytearray(write_request_header(RequestHeader(0, 9, 77, "test", tags)))
+    frame += bytes(LARGE_FROM_BYTES)
+    with pytest.raises(ProtocolError, match="RequestHeader"):
+        serve(frame)
 
 
 @pytest.mark.parametrize(
