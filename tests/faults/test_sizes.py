@@ -55,6 +55,17 @@ def test_a_thousand_connections_are_served_and_others_with_them(tmp_path: Path) 
         broker.check_log()
 
 
+def test_a_broker_takes_the_descriptors_that_it_may_have(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, before=("sh", "-c", 'ulimit -Sn 64 && exec "$@"', "sh")) as broker:
+        clients = [WireClient(broker.address) for _ in range(100)]
+        try:
+            for client in clients:
+                assert client.ask("Metadata", 9, MetadataRequest(topics=None)).brokers
+        finally:
+            for client in clients:
+                client.close()
+
+
 def test_two_thousand_partitions_are_made_written_to_and_found_again(tmp_path: Path) -> None:
     count = 2000
     batch = bytes(build_batch([NewRecord(NOW_MS, b"key", b"value")]))
