@@ -196,23 +196,28 @@ def open_batches(
 ) -> Opened:
     """All whole batches of a fetch from `position` on. `aborted` is None unless only committed records are wanted.
 
-    Raises CorruptBatchError.
+    They end before one that is damaged. Raises CorruptBatchError if that is the first.
     """
     batches: list[OpenBatch] = []
     next_offset, leader_epoch = position, -1
     filtering = None if aborted is None else _Aborted(aborted)
-    for place, header in iter_batches(data):
-        check_counts(header, place)
-        if checks_crc:
-            check_crc(data, place, header)
-        if header.next_offset <= position:
-            continue  # compaction: the offset lies in a gap behind this batch
-        if header.is_control:
-            if filtering is not None:
-                filtering.control(data, place, header)
-        elif header.record_count and (filtering is None or not filtering.hides(header)):
-            batches.append(OpenBatch(partition, header, read_payload(data, place, header)))
-        next_offset, leader_epoch = header.next_offset, header.leader_epoch
+    try:
+        for place, header in iter_batches(data):
+            check_counts(header, place)
+            if checks_crc:
+                check_crc(data, place, header)
+            if header.next_offset <= position:
+                continue  # compaction: the offset lies in a gap behind this batch
+            if header.is_control:
+                if filtering is not None:
+                    filtering.control(data, place, header)
+            elif header.record_count and (filtering is None or not filtering.hides(header)):
+                batches.append(OpenBatch(partition, header, read_payload(data, place, header)))
+            next_offset, leader_epoch = header.next_offset, header.leader_epoch
+    except CorruptBatchError:
+        if next_offset == position:
+            raise
+        # What came before it is sound. The next fetch begins with the damaged batch, and tells where it is.
     return Opened(batches, next_offset, leader_epoch)
 
 

@@ -121,6 +121,18 @@ def test_a_wrong_crc_is_an_error_unless_it_is_not_looked_at() -> None:
     assert opened.batches[0].read(1)[0].value != b"abc"
 
 
+def test_what_comes_before_a_damaged_batch_is_opened_and_the_next_fetch_begins_with_it() -> None:
+    sound = bytes(build_batch([NewRecord(0, None, b"a")] * 3))
+    damaged = build_batch([NewRecord(0, None, b"b")], base_offset=3)
+    damaged[-3] ^= 1
+    log = sound + bytes(damaged)
+    opened = open_batches(PLACE, log, position=0, aborted=None, checks_crc=True)
+    assert ([batch.base_offset for batch in opened.batches], opened.next_offset) == ([0], 3)
+    for data in (log, log[len(sound) :]):  # a broker begins with the batch that has the position, or before it
+        with pytest.raises(CorruptBatchError, match="CRC"):
+            open_batches(PLACE, data, position=3, aborted=None, checks_crc=True)
+
+
 def test_a_torn_batch_at_the_end_is_left_out() -> None:
     log = bytes(build_batch([NewRecord(0, None, b"a")]) + build_batch([NewRecord(0, None, b"b")], base_offset=1))
     opened = open_batches(PLACE, log[:-1], position=0, aborted=None, checks_crc=True)
