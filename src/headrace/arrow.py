@@ -10,8 +10,15 @@
 `table.to_pandas()` and `polars.from_arrow(table)` go on from there. Needs `pip install headrace[arrow]`.
 """
 
-from headrace.client.arrow_ranges import Group
-from headrace.client.arrow_read import read, scan
-from headrace.client.arrow_write import write
+try:
+    from headrace.client.arrow_ranges import Group
+    from headrace.client.arrow_read import read, scan
+    from headrace.client.arrow_write import write
+except ModuleNotFoundError as error:
+    if error.name not in ("numpy", "pyarrow"):
+        raise
+    raise ModuleNotFoundError(
+        f"headrace.arrow needs {error.name}, which is not installed: pip install 'headrace[arrow]'", name=error.name
+    ) from None
 
 __all__ = ["Group", "read", "scan", "write"]

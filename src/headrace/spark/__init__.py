@@ -32,10 +32,19 @@ _LAZY: Final = {
     "session": "headrace.spark.spark_session",
     "write_batch": "headrace.spark.driver_sink",
 }
+_NEEDED: Final = ("numpy", "pandas", "pyarrow", "pyspark")
 
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
         raise AttributeError(f"module 'headrace.spark' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    try:
+        module = import_module(_LAZY[name])
+    except ModuleNotFoundError as error:
+        if error.name not in _NEEDED:
+            raise
+        raise ModuleNotFoundError(
+            f"headrace.spark needs {error.name}, which is not installed: pip install 'headrace[spark]'", name=error.name
+        ) from None
+    found = globals()[name] = getattr(module, name)
     return found
