@@ -4,7 +4,7 @@ The third promise, transactions, is in transactions.py.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from headrace.client.accumulator import Place
@@ -56,6 +56,9 @@ class Gate(Protocol):
 
     def settled(self, batch: PendingBatch, error: KafkaError | None) -> None: ...
 
+    def split(self, batch: PendingBatch, parts: Sequence[PendingBatch]) -> None:
+        """It was too large, and is settled by its parts, which wait in its place."""
+
     @property
     def max_version(self) -> int | None:
         """Of Produce."""
@@ -84,6 +87,8 @@ class OpenGate:
         return Fate(error.retriable, error)
 
     def settled(self, batch: PendingBatch, error: KafkaError | None) -> None: ...
+
+    def split(self, batch: PendingBatch, parts: Sequence[PendingBatch]) -> None: ...
 
     def wired(self, wake: Callable[[], None], fail_unsent: Callable[[KafkaError], None]) -> None: ...
 
@@ -152,6 +157,9 @@ class IdempotentGate:
         self._numbering.settled(batch, is_stored=error is None)
         if error is not None and was_numbered:
             self._numbering.lose(batch.place)
+
+    def split(self, batch: PendingBatch, parts: Sequence[PendingBatch]) -> None:
+        self._numbering.split(batch, parts)
 
     async def close(self) -> None:
         if self._asking is not None:

@@ -10,6 +10,7 @@ it refused while the next one is on its way, the next would become the first.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from headrace.client.pending_batch import PendingBatch
@@ -69,6 +70,19 @@ class Numbering:
             unsettled.remove(batch)
             if not unsettled:
                 del self._unsettled[batch.place]
+
+    def split(self, batch: PendingBatch, parts: Iterable[PendingBatch]) -> None:
+        """The parts take its place, and share its sequences: those of what follows it stay right."""
+        unsettled = self._unsettled.get(batch.place)
+        if not unsettled or batch not in unsettled:
+            return
+        at = unsettled.index(batch)
+        del unsettled[at]
+        sequence = batch.sequence
+        for number, part in enumerate(parts):
+            part.number(batch.producer_id, batch.epoch, sequence)
+            sequence = (sequence + part.count) & _SEQUENCES
+            unsettled.insert(at + number, part)
 
     def lose(self, place: Place) -> None:
         """Which sequence the broker expects next is not known any more: `find` must follow before the next batch."""

@@ -280,7 +280,8 @@ class Sender:
     def _refused(self, batch: PendingBatch, error: KafkaError) -> None:
         if error.code in _STALE:
             self._cluster.stale(batch.topic)
-        if error.code is ErrorCode.MESSAGE_TOO_LARGE and self._split(batch, error):
+        is_too_large = error.code is ErrorCode.MESSAGE_TOO_LARGE and not self._is_closed
+        if is_too_large and self._split(batch):
             return
         fate = self._gate.failure(batch, error)
         now = time.monotonic()
@@ -293,14 +294,14 @@ class Sender:
             fate.error.tried = fate.error.tried or f"{batch.attempts} requests in {now - batch.created_at:.1f} s"
             self._fail(batch, fate.error)
 
-    def _split(self, batch: PendingBatch, error: KafkaError) -> bool:
+    def _split(self, batch: PendingBatch) -> bool:
         """A broker takes smaller batches than this producer makes: halves may fit."""
         parts = batch.split()
         if parts is None:
             return False
-        self._gate.settled(batch, error)
         self.batches.put_parts(parts)
         batch.when_settled(self.batches.settled)
+        self._gate.split(batch, parts)
         return True
 
     # The end of a batch

@@ -13,7 +13,7 @@ was not sent when a transaction is aborted is never sent, and its records fail.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
@@ -35,16 +35,13 @@ from headrace.client.numbering import Identity, Numbering
 from headrace.client.pending_batch import PendingBatch
 from headrace.client.sender import Sender
 from headrace.client.topic_partition import TopicPartition
+from headrace.client.transaction_wire import adding_code, offsets_by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from headrace.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from headrace.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
+from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 FEATURE: Final = "transaction.version"
 _IMPLICIT_SINCE: Final = 2  # the level of the feature from which on the broker adds partitions itself
@@ -134,6 +131,11 @@ class TransactionGate:
         if error is not None and self.state is State.OPEN:
             self._break(error)
 
+    def split(self, batch: PendingBatch, parts: Sequence[PendingBatch]) -> None:
+        self._numbering.split(batch, parts)
+        if not self.is_open():  # it was on its way when the transaction failed: nothing more of it is sent
+            self._fail_unsent(self._error or _aborted())
+
     # For users
 
     @property
@@ -197,7 +199,7 @@ class TransactionGate:
             member.generation,
             member.member_id,
             member.instance_id,
-            _by_topic(offsets),
+            offsets_by_topic(offsets),
         )
         await self._ask_or_break(lambda: self._commit_offsets(member.group_id, commit))
 
@@ -229,7 +231,7 @@ class TransactionGate:
             self._check(State.OPEN)
         was_broken = self.state is State.BROKEN
         self.state = State.BROKEN  # nothing more is sent
-        sender.fail_unsent(TransactionAbortedError(ErrorCode.TRANSACTION_ABORTABLE, "The transaction was aborted."))
+        sender.fail_unsent(_aborted())
         await sender.flush()  # of what is in flight
         await self._end(committed=False)
         if was_broken and not self._is_implicit:
@@ -314,7 +316,7 @@ class TransactionGate:
                     v3_and_below_producer_epoch=epoch,
                     v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in topics.items()],
                 )
-                await self._ask(request, max_version=_CLIENT_ADDS, code=_adding_code)
+                await self._ask(request, max_version=_CLIENT_ADDS, code=adding_code)
                 self._added |= places
                 self._has_sent = True
         except KafkaError as error:
@@ -367,26 +369,5 @@ class TransactionGate:
             await asyncio.wait([self._adding])
 
 
-def _adding_code(response: Any) -> int:
-    codes: list[int] = [
-        row.partition_error_code
-        for topic in response.results_by_topic_v3_and_below
-        for row in topic.results_by_partition
-        if row.partition_error_code
-    ]
-    real = [each for each in codes if each != ErrorCode.OPERATION_NOT_ATTEMPTED]
-    return (real or codes or [0])[0]
-
-
-def _by_topic(offsets: Mapping[TopicPartition, Any]) -> list[TxnOffsetCommitRequestTopic]:
-    """An offset is a number, or has `offset`, `leader_epoch` and `metadata`."""
-    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-    for (topic, partition), position in offsets.items():
-        row = TxnOffsetCommitRequestPartition(
-            partition,
-            position if isinstance(position, int) else position.offset,
-            -1 if isinstance(position, int) or position.leader_epoch is None else position.leader_epoch,
-            "" if isinstance(position, int) else position.metadata,
-        )
-        topics.setdefault(topic, []).append(row)
-    return [TxnOffsetCommitRequestTopic(*item) for item in topics.items()]
+def _aborted() -> KafkaError:
+    return TransactionAbortedError(ErrorCode.TRANSACTION_ABORTABLE, "The transaction was aborted.")

@@ -1,0 +1,34 @@
+"""Transactions on the wire: what answers say, and offsets as requests carry them. It only computes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.client.topic_partition import TopicPartition
+from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+
+
+def adding_code(response: Any) -> int:
+    """What is wrong with one of the partitions, rather than what is said of others because of it; 0 if all is well."""
+    codes: list[int] = [
+        row.partition_error_code
+        for topic in response.results_by_topic_v3_and_below
+        for row in topic.results_by_partition
+        if row.partition_error_code
+    ]
+    real = [each for each in codes if each != ErrorCode.OPERATION_NOT_ATTEMPTED]
+    return (real or codes or [0])[0]
+
+
+def offsets_by_topic(offsets: Mapping[TopicPartition, Any]) -> list[TxnOffsetCommitRequestTopic]:
+    """An offset is a number, or has `offset`, `leader_epoch` and `metadata`."""
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for (topic, partition), position in offsets.items():
+        row = TxnOffsetCommitRequestPartition(
+            partition,
+            position if isinstance(position, int) else position.offset,
+            -1 if isinstance(position, int) or position.leader_epoch is None else position.leader_epoch,
+            "" if isinstance(position, int) else position.metadata,
+        )
+        topics.setdefault(topic, []).append(row)
+    return [TxnOffsetCommitRequestTopic(*item) for item in topics.items()]
