@@ -11,6 +11,7 @@ from headrace.client.errors import WrongStateError
 from headrace.client.group_member import GroupMember
 from headrace.client.pending_batch import DeliveryCallback
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
+from headrace.client.serializers import checked_timestamp, header_pairs
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.record_encoding import Headers
 
@@ -52,6 +53,10 @@ class AsyncProducer:
         if core.interceptors:
             record = ProducerRecord(topic, value, key, headers, partition, timestamp)
             (topic, value, key, headers, partition, timestamp), on_delivery = core.intercepted(record, on_delivery)
+        if headers is not None:
+            headers = header_pairs(topic, headers)
+        if timestamp is not None:
+            timestamp = checked_timestamp(timestamp)
         if key is not None:
             key = core.key_serializer(topic, key)
         value = core.value_serializer(topic, value)

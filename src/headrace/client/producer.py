@@ -22,7 +22,7 @@ from headrace.client.errors import ClosedError, WrongStateError
 from headrace.client.group_member import GroupMember
 from headrace.client.pending_batch import DeliveryCallback, PendingBatch
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
-from headrace.client.serializers import plain
+from headrace.client.serializers import checked_timestamp, header_pairs, plain
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.record_encoding import Headers
 
@@ -73,6 +73,10 @@ class Producer:
             (topic, value, key, headers, partition, timestamp), on_delivery = self._core.intercepted(
                 record, on_delivery
             )
+        if headers is not None:
+            headers = header_pairs(topic, headers)
+        if timestamp is not None:
+            timestamp = checked_timestamp(timestamp)
         if key is not None:
             key = self._key(topic, key)
         if self._value is not plain or type(value) is not bytes:

@@ -60,6 +60,7 @@ class Sender:
         self._gate = gate
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
+        self._is_transactional = gate.transactional_id is not None
         self._acks = -1 if settings.text("acks") == "all" else int(settings.text("acks"))
         self._retries = settings.number("retries")
         self._linger = settings.seconds("linger.ms")
@@ -201,23 +202,39 @@ class Sender:
         """One request to a broker, with a batch of each partition as far as it may grow."""
         size = 0
         batches: list[PendingBatch] = []
+        encoded: list[bytearray] = []
         for queue in queues:
             if not queue.waiting or (batches and size + queue.waiting[0].size_bytes > self._max_request_bytes):
                 continue
             batch = self.batches.take(queue)
             self._gate.prepare(batch)
             batch.attempts += 1
+            try:
+                encoded.append(batch.encoded(self._codec, self._level, transactional=self._is_transactional))
+            except Exception as error:  # whoever waits for it hears of it, since nobody else would
+                self._fail(batch, error_for(ErrorCode.INVALID_RECORD, f"{batch} cannot be encoded: {error!r}"))
+                continue
             batch.is_in_flight = True
             size += batch.size_bytes
             batches.append(batch)
         if not batches:
             return  # what was waiting has failed meanwhile, with something before it
         self._in_flight[node] = self._in_flight.get(node, 0) + 1
-        self._send(connection, batches, partial(self._answered, node, batches))
+        answered = partial(self._answered, node, batches)
+        try:
+            self._send(connection, batches, encoded, answered)
+        except KafkaError as error:  # the broker is too old
+            PromptAnswer(self._loop, answered).set_exception(error)
 
-    def _send(self, connection: Connection, batches: list[PendingBatch], answered: Callable[[Any], None]) -> None:
+    def _send(
+        self,
+        connection: Connection,
+        batches: list[PendingBatch],
+        encoded: list[bytearray],
+        answered: Callable[[Any], None],
+    ) -> None:
         """Without acks it is in flight until the kernel has it: memory is bounded, and a flush means something."""
-        request = self._request(batches)
+        request = self._request(batches, encoded)
         limit = version_limit(batches, self._cluster.metadata.topics, self._gate.max_version)
         if self._acks == _NO_ACKS:
             connection.send_without_reply(request, max_version=limit).add_done_callback(answered)
@@ -226,13 +243,11 @@ class Sender:
         answer = PromptAnswer(self._loop, answered)
         connection.send_for(answer, request, max_version=limit, is_urgent=not self._linger)
 
-    def _request(self, batches: list[PendingBatch]) -> ProduceRequest:
-        transactional_id = self._gate.transactional_id
-        encoded = [
-            batch.encoded(self._codec, self._level, transactional=transactional_id is not None) for batch in batches
-        ]
+    def _request(self, batches: list[PendingBatch], encoded: list[bytearray]) -> ProduceRequest:
         topics = self._cluster.metadata.topics
-        return produce_request(transactional_id, self._acks, self._request_timeout_ms, batches, encoded, topics)
+        return produce_request(
+            self._gate.transactional_id, self._acks, self._request_timeout_ms, batches, encoded, topics
+        )
 
     # Answers
 

@@ -5,15 +5,21 @@ since it is Kafka's tombstone. Some have names: bytes, str, int, json. A schema 
 """
 
 from collections.abc import Callable
+from functools import wraps
+from operator import index
 from struct import Struct
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headrace.client.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headrace.protocol.record_encoding import Headers
 
 Serializer: TypeAlias = Callable[[str, Any], bytes | None]
 Deserializer: TypeAlias = Callable[[str, bytes | None], Any]
 
 _LONG: Final = Struct(">q")
+_MAX_TIMESTAMP: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 
 def plain(topic: str, value: Any) -> bytes | None:
@@ -28,6 +34,26 @@ def plain(topic: str, value: Any) -> bytes | None:
         f"a {type(value).__name__} for {topic} is neither bytes nor text: say how it becomes bytes, such as "
         'value_serializer="json"'
     )
+
+
+def header_pairs(topic: str, headers: Any) -> "Headers":
+    """Headers as they are encoded, apart from the caller's list. Raises TypeError, before they share a batch."""
+    pairs = tuple(headers)
+    for pair in pairs:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise TypeError(f"a header for {topic} is a pair of a name and bytes or None, not {pair!r}")
+        if not (pair[1] is None or isinstance(pair[1], bytes)):
+            raise TypeError(f"the header {pair[0]!r} for {topic} is a {type(pair[1]).__name__}, not bytes or None")
+        pair[0].encode()
+    return pairs
+
+
+def checked_timestamp(timestamp: Any) -> int:
+    """Milliseconds since 1970. Raises TypeError, ValueError."""
+    number = index(timestamp)
+    if not 0 <= number <= _MAX_TIMESTAMP:
+        raise ValueError(f"the timestamp {number} is not a number of milliseconds since 1970")
+    return number
 
 
 def to_json(_: str, value: Any) -> bytes | None:
@@ -76,8 +102,22 @@ def serializer(config: str, wanted: Any) -> Serializer:
         if wanted not in _SERIALIZERS:
             raise ConfigError([_unknown(config, wanted, _SERIALIZERS)])
         return _SERIALIZERS[wanted]
-    made: Serializer = _function(config, wanted)
-    return made
+    return _checked(config, _function(config, wanted))
+
+
+def _checked(config: str, function: Serializer) -> Serializer:
+    """One of the user's own: what it returns by mistake would spoil the batch that it shares with other records."""
+
+    @wraps(function)
+    def serialize(topic: str, value: Any) -> bytes | None:
+        data = function(topic, value)
+        if data is None or type(data) is bytes:
+            return data
+        if isinstance(data, bytes | bytearray | memoryview):
+            return bytes(data)
+        raise TypeError(f"{config} returned a {type(data).__name__} for {topic}, not bytes or None")
+
+    return serialize
 
 
 def deserializer(config: str, wanted: Any) -> Deserializer | None:

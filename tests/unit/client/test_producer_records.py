@@ -1,0 +1,78 @@
+"""Records that no broker could be sent: whoever sends one is told at once, and others of its batch are not harmed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import headrace
+from headrace.client.errors import KafkaError
+from headrace.client.pending_batch import PendingBatch
+from tests.support.topic_reading import read_topic
+
+
+@pytest.fixture
+def broker() -> Iterator[headrace.Broker]:
+    with headrace.Broker() as broker:
+        broker.create_topic("t", partitions=1)
+        yield broker
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ({"headers": [("h", "text")]}, TypeError),
+        ({"headers": [(b"h", b"1")]}, TypeError),
+        ({"headers": [("\ud800", b"1")]}, ValueError),
+        ({"headers": ["h"]}, TypeError),
+        ({"headers": {"h": b"1"}}, TypeError),
+        ({"timestamp": 1.5}, TypeError),
+        ({"timestamp": -5}, ValueError),
+        ({"timestamp": 1 << 63}, ValueError),
+    ],
+)
+def test_a_record_that_cannot_be_encoded_is_refused_and_the_others_go(
+    broker: headrace.Broker, bad: dict[str, Any], kind: type[Exception]
+) -> None:
+    with headrace.Producer(broker.address, linger_ms=10_000) as producer:
+        good = producer.send("t", b"good")
+        with pytest.raises(kind):
+            producer.send("t", b"bad", **bad)
+        producer.flush(30)
+        assert good.result(0).offset == 0
+
+
+def test_a_serializer_that_returns_no_bytes_is_told_so(broker: headrace.Broker) -> None:
+    with headrace.Producer(broker.address, value_serializer=lambda _, value: value, linger_ms=10_000) as producer:
+        good = producer.send("t", b"good")
+        with pytest.raises(TypeError, match=r"value\.serializer returned a str for t"):
+            producer.send("t", "bad")
+        producer.send("t", bytearray(b"also good"))
+        producer.flush(30)
+        assert good.result(0).offset == 0
+    assert [record.value for record in read_topic(broker.address, "t")] == [b"good", b"also good"]
+
+
+def test_headers_are_those_of_the_moment_at_which_they_were_sent(broker: headrace.Broker) -> None:
+    headers = [("h", b"1")]
+    with headrace.Producer(broker.address, linger_ms=10_000) as producer:
+        producer.send("t", b"a", headers=headers)
+        headers[0] = ("h", b"2")
+        producer.send("t", b"b", headers=iter(headers))  # type: ignore[arg-type]
+    assert [list(record.headers) for record in read_topic(broker.address, "t")] == [[("h", b"1")], [("h", b"2")]]
+
+
+def test_a_batch_that_cannot_be_encoded_fails_and_the_next_one_goes(
+    broker: headrace.Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(*_: object, **__: object) -> bytearray:
+        raise MemoryError
+
+    with headrace.Producer(broker.address) as producer:
+        producer.send("t", b"a").result(30)
+        with monkeypatch.context() as broken:
+            broken.setattr(PendingBatch, "encoded", out_of_memory)
+            with pytest.raises(KafkaError, match="MemoryError"):
+                producer.send("t", b"b").result(30)
+        producer.send("t", b"c").result(30)
+    assert [record.value for record in read_topic(broker.address, "t")] == [b"a", b"c"]
