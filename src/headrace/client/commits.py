@@ -184,12 +184,16 @@ class Commits:
                 _settle(commit, ClosedError())
             raise
         except KafkaError as error:
-            if not error.retriable:
-                for commit in commits:
-                    _settle(commit, error)
-                return None
-            return error
-        return _read_codes(commits, codes)
+            if error.retriable:
+                return error
+            failure = error
+        except Exception as error:  # something that the wire cannot carry; or a bug, of which nobody else would hear
+            failure = error_for(ErrorCode.INVALID_REQUEST, f"Offsets were not committed: {error}")
+        else:
+            return _read_codes(commits, codes)
+        for commit in commits:
+            _settle(commit, failure)
+        return None
 
     async def _send(self, offsets: Offsets) -> dict[TopicPartition, int]:
         who = self._member()

@@ -101,3 +101,25 @@ def test_offsets_that_are_too_long_are_refused_one_by_one(broker: headrace.Broke
         headrace.KafkaError, match=r"offset of orders-0 was not committed: .* \[OFFSET_METADATA_TOO_LARGE"
     ):
         member.commit({PLACE: headrace.OffsetAndMetadata(5, metadata="x" * 5000)})
+
+
+def test_what_no_request_can_carry_is_refused_and_the_next_commit_goes(member: Consumer) -> None:
+    with pytest.raises(headrace.KafkaError, match="a string of 40000 bytes"):
+        member.commit({PLACE: headrace.OffsetAndMetadata(5, metadata="x" * 40_000)})
+    told: list[Any] = []
+    member.commit_async(
+        {PLACE: headrace.OffsetAndMetadata(5, metadata="x" * 40_000)}, on_done=lambda *each: told.append(each)
+    )
+    poll_until(lambda: bool(told), member)
+    assert isinstance(told[0][1], headrace.KafkaError)
+    member.commit({PLACE: 6})
+    assert committed(member) == 6
+
+
+@pytest.mark.parametrize(("offset", "kind"), [(-1, ValueError), (1 << 63, ValueError), ("5", TypeError)])
+def test_an_offset_that_no_record_can_have_is_not_committed(
+    member: Consumer, offset: Any, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind):
+        member.commit({PLACE: offset})
+    assert committed(member) is None
