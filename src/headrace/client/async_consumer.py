@@ -115,6 +115,10 @@ class AsyncConsumer:
             return
         try:
             await _on_client(self._core.rebalances.prepare(notice))
+        except BaseException:
+            self._inbox.return_notice(notice)
+            raise
+        try:
             await _call(notice.listener, notice.partitions)
         finally:
             background.run_soon(notice.acknowledge)

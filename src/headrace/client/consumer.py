@@ -116,6 +116,10 @@ class Consumer:
             return
         try:
             background.call(self._core.rebalances.prepare(notice))
+        except BaseException:
+            self._inbox.return_notice(notice)
+            raise
+        try:
             if notice.listener is not None:
                 notice.listener(notice.partitions)
         finally:

@@ -194,6 +194,11 @@ class Inbox:
     def take_notice(self) -> RebalanceNotice | None:
         return self._notices.popleft() if self._notices else None
 
+    def return_notice(self, notice: RebalanceNotice) -> None:
+        """Whoever took it was interrupted before the listener was called: the next poll hears of it."""
+        with self._lock:
+            self._notices.appendleft(notice)
+
     def take(self) -> Fetched | None:
         """The oldest fetch of a partition that is not paused."""
         if not self._fetched:

@@ -43,8 +43,8 @@ class Rebalances:
     async def prepare(self, notice: RebalanceNotice) -> None:
         """Before the listener hears of it."""
         if notice.kind is Kind.REVOKED and not notice.is_prepared:
-            notice.is_prepared = True
             await self._commit(notice.partitions)
+            notice.is_prepared = True  # only now: whoever waits for it may be interrupted, and come again
 
     async def revoke(self, partitions: Iterable[TopicPartition]) -> None:
         """Give these up; when it returns, the user has nothing to do with them any more."""

@@ -161,3 +161,45 @@ def test_a_program_that_keeps_its_loop_busy_keeps_its_partitions(bootstrap: str,
             assert consumer.group_member.generation == generation
 
     run(story)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_poll_that_is_cancelled_while_partitions_go_hears_of_them_the_next_time(protocol: str) -> None:
+    async def story() -> None:
+        heard: list[tuple[str, list[TopicPartition]]] = []
+        with headrace.Broker(
+            group_consumer_heartbeat_interval_ms=100, group_consumer_min_heartbeat_interval_ms=100
+        ) as broker:
+            broker.create_topic("orders", 2)
+            fill(broker.address, "orders", {0: ["a"], 1: ["b"]})
+            configs: dict[str, Any] = {
+                "group": "g",
+                "group_protocol": protocol,
+                "auto_offset_reset": "earliest",
+                "auto_commit_interval_ms": 600_000,  # the first commit is that of the rebalance
+            }
+            async with headrace.aio.Consumer(broker.address, **configs) as first:
+                await first.subscribe(
+                    ["orders"],
+                    on_assigned=lambda places: heard.append(("assigned", places)),
+                    on_revoked=lambda places: heard.append(("revoked", places)),
+                )
+                found: list[headrace.ConsumerRecord] = []
+                while len(found) < 2:
+                    found += await first.poll(1.0)
+                fault = broker.faults.delay("OffsetCommit", seconds=1.0, times=1)
+                async with headrace.aio.Consumer(broker.address, topics=["orders"], **configs) as second:
+                    other = asyncio.create_task(second.poll(SECONDS, max_records=1))
+                    polling = asyncio.create_task(first.poll(SECONDS))
+                    await asyncio.to_thread(fault.wait)
+                    polling.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await polling
+                    assert [kind for kind, _ in heard] == ["assigned"]
+                    while len(heard) == 1:
+                        await first.poll(0.05)
+                    assert heard[1][0] == "revoked"
+                    other.cancel()
+                    await asyncio.wait([other])
+
+    run(story)
