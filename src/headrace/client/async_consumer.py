@@ -273,10 +273,9 @@ class AsyncConsumer:
         await self._close(is_leaving=leave)
 
     async def _close(self, *, is_leaving: bool) -> None:
-        if self._core.is_closed:
-            return
         try:
-            await self._settle()
+            if not self._core.is_closed:
+                await self._settle()
         finally:
             await _on_client(self._core.close(is_leaving=is_leaving))
 

@@ -292,10 +292,9 @@ class Consumer:
         self._close(is_leaving=leave)
 
     def _close(self, *, is_leaving: bool) -> None:
-        if self._core.is_closed:
-            return
         try:
-            self._settle()
+            if not self._core.is_closed:
+                self._settle()
         finally:
             background.call(self._core.close(is_leaving=is_leaving))
 

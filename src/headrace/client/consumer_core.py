@@ -90,6 +90,7 @@ class ConsumerCore:
         self._committer: asyncio.Task[None] | None = None
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}  # what was committed automatically
         self.is_closed = False
+        self._closing: asyncio.Task[None] | None = None
         self.cluster.add_listener(self._metadata_came)
 
     def _on_room(self) -> None:
@@ -344,10 +345,13 @@ class ConsumerCore:
     # The end
 
     async def close(self, *, is_leaving: bool = True) -> None:
-        """After `settle`."""
-        if self.is_closed:
-            return
-        self.is_closed = True
+        """After `settle`. It goes on if nobody waits for it any more: else a member without a user would stay."""
+        if self._closing is None:
+            self.is_closed = True
+            self._closing = self._loop.create_task(self._close(is_leaving=is_leaving), name="headrace-close")
+        await asyncio.shield(self._closing)
+
+    async def _close(self, *, is_leaving: bool) -> None:
         if self._committer is not None:
             self._committer.cancel()
             await asyncio.wait([self._committer])

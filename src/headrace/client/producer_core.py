@@ -145,6 +145,7 @@ class ProducerCore:
         self._append = self.sender.batches.append
         self._queue_length = self.sender.batches.queue_length
         self.is_closed = False
+        self._closing: asyncio.Task[None] | None = None
         self.cluster.add_listener(self._metadata_came)
 
     def _find_partitioner(self) -> Partitioner | None:
@@ -275,16 +276,20 @@ class ProducerCore:
 
     async def close(self, timeout: float | None) -> None:
         """Deliver what was sent, within `timeout` seconds, and stop. What is not delivered by then fails."""
-        if self.is_closed:
-            return
-        self.is_closed = True
+        if self._closing is None:
+            self.is_closed = True
+            self._closing = asyncio.get_running_loop().create_task(self._close(timeout), name="headrace-close")
+        await asyncio.shield(self._closing)  # whoever does not wait any more does not stop it
+
+    async def _close(self, timeout: float | None) -> None:
         try:
             async with asyncio.timeout(timeout):
                 await self.sender.flush()
         except TimeoutError:
             pass
-        error = ClosedError("The producer was closed before the record was delivered.")
-        await self.sender.close(error)
-        await self._gate.close()
-        await self.cluster.close()
-        await asyncio.sleep(0)  # what was in flight hears of it
+        finally:
+            error = ClosedError("The producer was closed before the record was delivered.")
+            await self.sender.close(error)
+            await self._gate.close()
+            await self.cluster.close()
+            await asyncio.sleep(0)  # what was in flight hears of it

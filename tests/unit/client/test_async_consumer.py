@@ -203,3 +203,25 @@ def test_a_poll_that_is_cancelled_while_partitions_go_hears_of_them_the_next_tim
                     await asyncio.wait([other])
 
     run(story)
+
+
+def test_a_consumer_whose_close_is_cancelled_is_closed_all_the_same() -> None:
+    async def story() -> None:
+        with headrace.Broker() as broker:
+            broker.create_topic("orders", 1)
+            fill(broker.address, "orders", {0: ["a"]})
+            consumer = headrace.aio.Consumer(broker.address, group="g", topics=["orders"], auto_offset_reset="earliest")
+            assert await consumer.poll(SECONDS)
+            fault = broker.faults.delay("LeaveGroup", seconds=1.0, times=1)
+            closing = asyncio.create_task(consumer.close())
+            await asyncio.to_thread(fault.wait)
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+            await consumer.close()  # waits for the end of the first one
+            with pytest.raises(headrace.ClosedError):
+                await consumer.poll()
+            async with headrace.aio.Admin(broker.address) as admin:
+                assert not (await admin.describe_group("g")).members
+
+    run(story)

@@ -508,6 +508,25 @@ class TestAsyncio:
         asyncio.run(main())
         assert values(read_topic(broker.address, "t", committed=True)) == [b"a"]
 
+    def test_a_producer_whose_close_is_cancelled_delivers_and_closes_all_the_same(
+        self, broker: headrace.Broker
+    ) -> None:
+        async def story() -> None:
+            producer = headrace.aio.Producer(broker.address, linger_ms=0)
+            await (await producer.send("t", b"a"))
+            fault = broker.faults.delay("Produce", seconds=0.5, times=1)
+            delivery = await producer.send("t", b"b")
+            closing = asyncio.create_task(producer.close())
+            await asyncio.to_thread(fault.wait)
+            closing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await closing
+            await producer.close()  # waits for the end of the first one
+            assert delivery.result(0).offset == 1
+            assert len(asyncio.all_tasks()) == 1, "nothing of it goes on"
+
+        asyncio.run(story())
+
     def test_a_full_buffer_is_awaited(self, broker: headrace.Broker) -> None:
         async def main() -> None:
             async with headrace.aio.Producer(broker.address, buffer_memory=3_000, batch_size=500) as producer:
