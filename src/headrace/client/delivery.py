@@ -7,6 +7,7 @@ batch is settled once, on the thread of the client's loop; callbacks run there, 
 import asyncio
 import threading
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headrace.client.errors import KafkaError
@@ -70,6 +71,10 @@ class Delivery:
                 if not future.done():
                     future.set_result(None)
 
-            self.batch.when_settled(lambda _: loop.call_soon_threadsafe(arrived))
+            def tell(_: object) -> None:
+                with suppress(RuntimeError):  # the loop was closed: nobody waits there any more
+                    loop.call_soon_threadsafe(arrived)
+
+            self.batch.when_settled(tell)
             yield from future
         return self.result(0)

@@ -24,7 +24,7 @@ from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
 from headrace.client.config import Settings
 from headrace.client.connection import Connection
-from headrace.client.errors import DeliveryTimeoutError, KafkaError, error_for
+from headrace.client.errors import ClosedError, DeliveryTimeoutError, KafkaError, error_for
 from headrace.client.gates import Gate
 from headrace.client.metadata import Metadata, Node
 from headrace.client.pending_batch import NO_TIME, PendingBatch
@@ -101,7 +101,8 @@ class Sender:
 
     def _look(self) -> None:
         self._is_woken = False
-        if self._is_closed:
+        if self._is_closed:  # a thread may have been about to send when the producer was closed
+            self.fail_unsent(ClosedError())
             return
         next_at = _FOREVER
         is_open = self._gate.is_open()

@@ -10,6 +10,7 @@ import pytest
 
 import headrace
 import headrace.aio
+from headrace.client.delivery import Delivery
 from headrace.client.errors import (
     BufferFullError,
     ClosedError,
@@ -322,6 +323,43 @@ class TestTrouble:
         with pytest.raises(ClosedError):
             producer.send("t", b"v")
         producer.close()
+
+    def test_a_record_that_is_on_its_way_into_a_batch_when_the_producer_is_closed_fails(
+        self, broker: headrace.Broker
+    ) -> None:
+        is_choosing, may_choose = threading.Event(), threading.Event()
+
+        def choose(*_: object) -> int:
+            is_choosing.set()
+            may_choose.wait(30)
+            return 0
+
+        producer = headrace.Producer(broker.address, partitioner_class=choose)
+        producer.partitions("t")
+        sent: list[Delivery] = []
+        thread = threading.Thread(target=lambda: sent.append(producer.send("t", b"v")))
+        thread.start()
+        assert is_choosing.wait(30)
+        producer.close()
+        may_choose.set()
+        thread.join()
+        assert isinstance(sent[0].exception(30), ClosedError)
+
+    def test_a_record_that_was_awaited_on_a_loop_that_is_closed_harms_nobody(
+        self, broker: headrace.Broker, producer: headrace.Producer
+    ) -> None:
+        producer.send("t", b"a").result(30)
+
+        async def give_up(sent: Delivery) -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0):
+                    await sent
+
+        with broker.faults.delay("Produce", seconds=0.3, times=1):
+            sent = producer.send("t", b"b")
+            asyncio.run(give_up(sent))
+            producer.flush(30)
+        assert sent.result(0).offset == 1
 
     def test_closing_with_a_limit_gives_up(self, broker: headrace.Broker) -> None:
         producer = headrace.Producer(broker.address)
