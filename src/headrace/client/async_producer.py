@@ -121,6 +121,8 @@ class AsyncProducer:
         """`async with producer.transaction(): ...`: committed at the end, aborted if the block raises."""
         if self._transactions.is_new:
             await self.init_transactions()
+        if self._transactions.is_ending:
+            await self._transactions.ended()
         await self.begin_transaction()
         try:
             yield self

@@ -150,6 +150,8 @@ class Producer:
         """`with producer.transaction(): ...`: committed at the end, aborted if the block raises."""
         if self._transactions.is_new:
             self.init_transactions()
+        if self._transactions.is_ending:
+            background.call(self._transactions.ended())
         self.begin_transaction()
         try:
             yield self

@@ -1,11 +1,27 @@
 """Transactions on the wire: what answers say, and offsets as requests carry them. It only computes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from headrace.client.accumulator import Place
+from headrace.client.numbering import Identity
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+
+
+def adding_request(transactional_id: str, who: Identity, places: Iterable[Place]) -> AddPartitionsToTxnRequest:
+    """For brokers that must be told about each partition first."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        topics.setdefault(topic, []).append(partition)
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=who.producer_id,
+        v3_and_below_producer_epoch=who.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in topics.items()],
+    )
 
 
 def adding_code(response: Any) -> int:

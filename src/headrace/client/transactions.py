@@ -14,7 +14,6 @@ was not sent when a transaction is aborted is never sent, and its records fail.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from enum import Enum
 from typing import Any, Final
 
 from headrace.client.accumulator import Place
@@ -35,10 +34,10 @@ from headrace.client.numbering import Identity, Numbering
 from headrace.client.pending_batch import PendingBatch
 from headrace.client.sender import Sender
 from headrace.client.topic_partition import TopicPartition
-from headrace.client.transaction_wire import adding_code, offsets_by_topic
+from headrace.client.transaction_state import HINTS, State
+from headrace.client.transaction_wire import adding_code, adding_request, offsets_by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from headrace.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -62,15 +61,6 @@ _WAITING: Final = _MOVED | {
 }
 
 
-class State(Enum):
-    NEW = "init_transactions() has not been called"
-    READY = "no transaction is open"
-    OPEN = "a transaction is open"
-    BROKEN = "the transaction failed, and waits for abort()"
-    ENDING = "a transaction ends"
-    FENCED = "another producer has taken the transactional id over"
-
-
 class TransactionGate:
     """The gate of a sender, and the calls of a user. All on the loop's thread."""
 
@@ -90,6 +80,8 @@ class TransactionGate:
         self._added: set[Place] = set()
         self._has_sent = False  # is there anything that the coordinator must end?
         self._adding: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._unheard: bool | None = None  # how a transaction ends that nobody waits for: committed, or not
 
     # For the sender
 
@@ -144,6 +136,11 @@ class TransactionGate:
         return self.state is State.NEW
 
     @property
+    def is_ending(self) -> bool:
+        """Whether a transaction ends now."""
+        return self.state is State.ENDING
+
+    @property
     def may_abort(self) -> bool:
         """Whether a transaction is open, or broken."""
         return self.state in (State.OPEN, State.BROKEN)
@@ -173,6 +170,7 @@ class TransactionGate:
         self._check(State.READY)
         self.state = State.OPEN
         self._error = None
+        self._unheard = None
         self._has_sent = False
         self._added.clear()
         self._wanted.clear()
@@ -218,6 +216,8 @@ class TransactionGate:
 
     async def commit(self, sender: Sender) -> None:
         """Send what is left, and make all of it visible at once. Raises KafkaError; then abort."""
+        if await self._is_ended_already(committed=True):
+            return
         self._check(State.OPEN)
         await sender.flush()
         if self.state is State.BROKEN:
@@ -227,30 +227,56 @@ class TransactionGate:
 
     async def abort(self, sender: Sender) -> None:
         """Nothing of it will be seen. What was not sent yet fails."""
+        if await self._is_ended_already(committed=False):
+            return
         if self.state is not State.BROKEN:
             self._check(State.OPEN)
         was_broken = self.state is State.BROKEN
         self.state = State.BROKEN  # nothing more is sent
         sender.fail_unsent(_aborted())
         await sender.flush()  # of what is in flight
-        await self._end(committed=False)
-        if was_broken and not self._is_implicit:
-            await self._identify()  # the broker may expect other sequences than we do
+        await self._end(committed=False, is_renewed=was_broken and not self._is_implicit)
 
-    async def _end(self, *, committed: bool) -> None:
-        assert self._numbering.identity is not None
+    async def _end(self, *, committed: bool, is_renewed: bool = False) -> None:
+        """It goes on when whoever waits for it is interrupted: the coordinator may have been asked already."""
         self.state = State.ENDING
-        if self._has_sent:
-            request = EndTxnRequest(self.transactional_id, *self._numbering.identity, committed)
-            try:
+        ending = asyncio.get_running_loop().create_task(self._finish(committed=committed, is_renewed=is_renewed))
+        ending.add_done_callback(_look_at)
+        self._ending = ending
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            self._unheard = committed
+            raise
+
+    async def _finish(self, *, committed: bool, is_renewed: bool) -> None:
+        assert self._numbering.identity is not None
+        try:
+            if self._has_sent:
+                request = EndTxnRequest(self.transactional_id, *self._numbering.identity, committed)
                 response: EndTxnResponse = await self._ask(request, max_version=None if self._is_implicit else _OLD_END)
-            except KafkaError as error:
-                if self.state is State.ENDING:
-                    self._break(error)
-                raise
-            if self._is_implicit and response.producer_id >= 0:
-                self._numbering.take(Identity(response.producer_id, response.producer_epoch))
+                if self._is_implicit and response.producer_id >= 0:
+                    self._numbering.take(Identity(response.producer_id, response.producer_epoch))
+            if is_renewed:
+                await self._identify()  # the broker may expect other sequences than we do
+        except KafkaError as error:
+            if self.state is State.ENDING:
+                self._break(error)
+            raise
         self.state = State.READY
+
+    async def ended(self) -> None:
+        """Wait for an end that is under way, since whoever asked for it was interrupted."""
+        if self.is_ending and self._ending is not None:
+            await asyncio.wait([self._ending])
+
+    async def _is_ended_already(self, *, committed: bool) -> bool:
+        """Whether it came to this end, or does, since whoever asked for it was interrupted. Raises KafkaError."""
+        if self._unheard is not committed or self.state not in (State.ENDING, State.READY) or self._ending is None:
+            return False
+        await asyncio.shield(self._ending)
+        self._unheard = None
+        return True
 
     # Errors
 
@@ -262,13 +288,7 @@ class TransactionGate:
             raise self._error
         if self.state is State.BROKEN:
             raise self._broken()
-        hint = {
-            State.NEW: "call init_transactions() first",
-            State.READY: "call begin_transaction() first, or use `with producer.transaction():`",
-            State.OPEN: "commit or abort it first",
-            State.ENDING: "wait for its end",
-        }[self.state]
-        raise WrongStateError(f"This does not fit now: {self.state.value}; {hint}.")
+        raise WrongStateError(f"This does not fit now: {self.state.value}; {HINTS[self.state]}.")
 
     def _broken(self) -> KafkaError:
         return TransactionAbortedError(
@@ -306,16 +326,7 @@ class TransactionGate:
             while self._wanted:
                 places, self._wanted = self._wanted, set()
                 assert self._numbering.identity is not None
-                producer_id, epoch = self._numbering.identity
-                topics: dict[str, list[int]] = {}
-                for topic, partition in sorted(places):
-                    topics.setdefault(topic, []).append(partition)
-                request = AddPartitionsToTxnRequest(
-                    v3_and_below_transactional_id=self.transactional_id,
-                    v3_and_below_producer_id=producer_id,
-                    v3_and_below_producer_epoch=epoch,
-                    v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in topics.items()],
-                )
+                request = adding_request(self.transactional_id, self._numbering.identity, places)
                 await self._ask(request, max_version=_CLIENT_ADDS, code=adding_code)
                 self._added |= places
                 self._has_sent = True
@@ -364,9 +375,16 @@ class TransactionGate:
             await asyncio.sleep(pause)
 
     async def close(self) -> None:
-        if self._adding is not None:
-            self._adding.cancel()
-            await asyncio.wait([self._adding])
+        for task in (self._adding, self._ending):
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+
+
+def _look_at(ending: "asyncio.Task[None]") -> None:
+    """Nobody may wait for it any more; the state tells the next one who asks."""
+    if not ending.cancelled():
+        ending.exception()
 
 
 def _aborted() -> KafkaError:
