@@ -231,11 +231,14 @@ class TransactionGate:
             return
         if self.state is not State.BROKEN:
             self._check(State.OPEN)
-        was_broken = self.state is State.BROKEN
         self.state = State.BROKEN  # nothing more is sent
+        self._wanted.clear()
         sender.fail_unsent(_aborted())
         await sender.flush()  # of what is in flight
-        await self._end(committed=False, is_renewed=was_broken and not self._is_implicit)
+        if self._adding is not None:
+            await asyncio.wait([self._adding])  # else the coordinator could begin what we take to be ended
+        self._check(State.BROKEN)
+        await self._end(committed=False, is_renewed=self._error is not None and not self._is_implicit)
 
     async def _end(self, *, committed: bool, is_renewed: bool = False) -> None:
         """It goes on when whoever waits for it is interrupted: the coordinator may have been asked already."""
@@ -333,6 +336,7 @@ class TransactionGate:
         except KafkaError as error:
             if self.state is State.OPEN:
                 self._break(error)
+            self._error = self._error or error
         finally:
             self._adding = None
             self._wake()

@@ -68,3 +68,19 @@ def test_the_next_transaction_waits_for_a_commit_that_was_interrupted(broker: he
 
     asyncio.run(story())
     assert committed(broker) == [b"a", b"b"]
+
+
+def test_what_an_older_broker_adds_while_the_transaction_is_aborted_is_ended_with_it(broker: headrace.Broker) -> None:
+    with headrace.Admin(broker.address) as admin:
+        admin.update_features({"transaction.version": 1}, kind="safe_downgrade")
+        with headrace.Producer(broker.address, transactional_id="x", linger_ms=0) as producer:
+            producer.init_transactions()
+            producer.begin_transaction()
+            with broker.faults.delay("AddPartitionsToTxn", seconds=0.3, times=1) as fault:
+                producer.send("t", b"a")
+                fault.wait()
+                producer.abort_transaction()
+            assert "Abort" in admin.describe_transactions(["x"])["x"].state
+            with producer.transaction():
+                producer.send("t", b"b")
+    assert committed(broker) == [b"b"]
