@@ -1,7 +1,8 @@
 """Which part of a topic to read: from where to where, of each partition.
 
 A bound is `"earliest"`, `"latest"`, an offset (negative: so many before the end), a datetime, or a dict of these by
-partition. What a group has committed is a bound, too: `Group("billing")`.
+partition, which does not bound those that it leaves out. What a group has committed is a bound, too:
+`Group("billing")`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,8 +56,8 @@ async def resolve(
     earliest = await admin.list_offsets(dict.fromkeys(places, "earliest"))
     latest = await admin.list_offsets(dict.fromkeys(places, "latest"), read_committed=read_committed)
     limits = {place: (earliest[place].offset, latest[place].offset) for place in places}
-    starts = await _offsets(admin, start, limits)
-    ends = await _offsets(admin, end, limits)
+    starts = await _offsets(admin, start, limits, unnamed="earliest")
+    ends = await _offsets(admin, end, limits, unnamed="latest")
     ranges = []
     for place in places:
         low, high = limits[place]
@@ -66,13 +67,14 @@ async def resolve(
 
 
 async def _offsets(
-    admin: AsyncAdmin, bound: Bound, limits: Mapping[TopicPartition, tuple[int, int]]
+    admin: AsyncAdmin, bound: Bound, limits: Mapping[TopicPartition, tuple[int, int]], *, unnamed: str
 ) -> dict[TopicPartition, int]:
+    """`unnamed` is the bound of partitions that a dict leaves out."""
     if isinstance(bound, Group):
         committed = await admin.list_group_offsets(bound.name, list(limits))
         return {place: committed[place].offset if place in committed else low for place, (low, _) in limits.items()}
     bounds: dict[TopicPartition, OneBound] = {
-        place: bound.get(place.partition, "earliest") if isinstance(bound, Mapping) else bound for place in limits
+        place: bound.get(place.partition, unnamed) if isinstance(bound, Mapping) else bound for place in limits
     }
     times = {place: each for place, each in bounds.items() if isinstance(each, datetime)}
     found = await admin.list_offsets(dict(times)) if times else {}

@@ -26,7 +26,8 @@ def read(
     """A topic, or a part of it, as a pyarrow Table.
 
     `start` and `end` are `"earliest"`, `"latest"`, an offset (negative: so many before the end), a datetime, a `Group`,
-    or a dict of these by partition; `end` is not included, and `latest` is where the topic ends now. `columns` are
+    or a dict of all but groups by partition, which does not bound those that it leaves out; `end` is not included, and
+    `latest` is where the topic ends now. `columns` are
     some of key, value, headers, topic, partition, offset, timestamp, timestamp_type. Raises KafkaError.
     """
     batches = scan(

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.client import background
 from headrace.client.arrow_partitions import partitions_of
@@ -107,10 +108,9 @@ class TableWriter:
             self._counts[topic] = len(self._producer.partitions(topic))
         count = self._counts[topic]
         now_ms = time.time_ns() // 1_000_000
+        rows = _checked(rows, topic, count)
         for part in _slices(rows):
             for number, piece in _by_partition(part, count):
-                if not 0 <= number < count:
-                    raise ValueError(f"{topic} has partitions 0 to {count - 1}; a row is for {number}")
                 for data in encode_batches(
                     piece, timestamp_ms=now_ms, batch_bytes=self._limit, codec=self._codec, level=self._level
                 ):
@@ -132,6 +132,18 @@ class TableWriter:
             elif batch.error is not None:
                 raise batch.error
         self._sent = waiting
+
+
+def _checked(rows: Any, topic: str, count: int) -> Any:
+    """Rows that name only partitions which are there: before any of them is sent. Raises ValueError."""
+    if "partition" not in rows.column_names:
+        return rows
+    named = rows.column("partition").cast(pa.int64())
+    edges = pc.min_max(named).as_py()
+    for number in (edges["min"], edges["max"]):
+        if number is not None and not 0 <= number < count:
+            raise ValueError(f"{topic} has partitions 0 to {count - 1}; a row is for {number}")
+    return rows.set_column(rows.column_names.index("partition"), "partition", named)
 
 
 def _slices(rows: Any) -> Iterator[Any]:

@@ -171,6 +171,23 @@ class TestWriteAndRead:
         assert len(read_topic(broker.address, "one", committed=True)) == 1_001
 
 
+class TestPartitionColumn:
+    @pytest.mark.parametrize(
+        ("named", "words"),
+        [([0, 1, 7], "0 to 3"), ([0, 1 << 32, 1], "0 to 3"), ([0, -1, 1], "0 to 3"), ([0, 1.5, 1], "truncated")],
+    )
+    def test_a_row_for_a_partition_that_is_not_there_stops_all_of_them(
+        self, broker: headrace.Broker, named: list[float], words: str
+    ) -> None:
+        with pytest.raises(ValueError, match=words):
+            ha.write(pa.table({"value": [b"v"] * 3, "partition": named}), "wide", broker.address)
+        assert ha.read("wide", broker.address).num_rows == 0
+
+    def test_a_column_of_nothing_names_no_partition(self, broker: headrace.Broker) -> None:
+        assert ha.write(pa.table({"value": [b"v"] * 3, "partition": pa.nulls(3)}), "wide", broker.address) == 3
+        assert ha.read("wide", broker.address).num_rows == 3
+
+
 class TestRanges:
     @pytest.fixture
     def filled(self, broker: headrace.Broker) -> headrace.Broker:
@@ -204,6 +221,15 @@ class TestRanges:
             admin.alter_group_offsets("g", {headrace.TopicPartition("one", 0): 990})
         assert self.offsets(filled, start=ha.Group("g")) == list(range(990, 1_000))
         assert self.offsets(filled, start=ha.Group("nobody")) == list(range(1_000))
+
+    def test_partitions_that_a_dict_leaves_out_are_read_as_a_whole(self, broker: headrace.Broker) -> None:
+        ha.write(pa.table({"value": [b"v"] * 8, "partition": [0, 1, 2, 3] * 2}), "wide", broker.address)
+
+        def found(**bounds: Any) -> list[int]:
+            return sorted(ha.read("wide", broker.address, **bounds).column("partition").to_pylist())
+
+        assert found(end={0: 1}) == [0, 1, 1, 2, 2, 3, 3]
+        assert found(start={0: 1}) == [0, 1, 1, 2, 2, 3, 3]
 
     def test_some_partitions(self, broker: headrace.Broker) -> None:
         ha.write(pa.table({"value": [b"v"] * 8}), "wide", broker.address)
