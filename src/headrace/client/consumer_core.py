@@ -144,7 +144,11 @@ class ConsumerCore:
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         self._check_open()
-        self.subscriptions.assign(partitions)
+        wanted = list(partitions)
+        going = self.subscriptions.partitions.keys() - set(wanted)
+        if going and not self.subscriptions.is_by_group:
+            await self.commit_done(going)  # no rebalance follows that would do it
+        self.subscriptions.assign(wanted)
         self._partitions_changed()
         self._start_committing()
 

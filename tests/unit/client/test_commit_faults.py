@@ -123,3 +123,14 @@ def test_an_offset_that_no_record_can_have_is_not_committed(
     with pytest.raises(kind):
         member.commit({PLACE: offset})
     assert committed(member) is None
+
+
+def test_what_is_done_is_committed_before_other_partitions_are_assigned(broker: headrace.Broker) -> None:
+    with headrace.Consumer(broker.address, group="other", auto_offset_reset="earliest") as consumer:
+        consumer.assign([PLACE])
+        found: list[headrace.ConsumerRecord] = []
+        while len(found) < 10:
+            found += consumer.poll(1.0)
+        assert consumer.poll() == []
+        consumer.assign([])
+        assert committed(consumer) == 10
