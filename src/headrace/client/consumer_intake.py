@@ -4,6 +4,7 @@ Records are made here and not on the client's loop: the loop stays free for hear
 are, and what nobody takes is never made.
 """
 
+import logging
 from itertools import islice
 from typing import Final, Protocol
 
@@ -16,6 +17,7 @@ from headrace.client.serializers import deserializer
 from headrace.client.subscriptions import Place
 from headrace.protocol.errors import CorruptBatchError
 
+_LOG: Final = logging.getLogger(__name__)
 _new: Final = tuple.__new__
 
 
@@ -88,13 +90,21 @@ class Intake:
                 end = fetched.next
             assert end is not None, f"records of {state.partition}, which has no position"
             handed = HandedOut(state, fetched.era, records, end)
-            for interceptor in self._interceptors:
-                handed.records = interceptor.on_consume(handed.records)
+            handed.records = self._intercepted(handed.records)
             if not self._inbox.hand_out(handed, self.progress):
                 self._current = None
             elif handed.records:
                 return handed
         return None
+
+    def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+        """What interceptors make of them. One that fails is passed over: the records are not lost by it."""
+        for interceptor in self._interceptors:
+            try:
+                records = interceptor.on_consume(records)
+            except Exception:
+                _LOG.exception("an interceptor failed; the records are not affected")
+        return records
 
     def _find(self) -> Fetched | None:
         current = self._current

@@ -6,6 +6,7 @@ producer do differently.
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from time import time_ns
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from headrace.client.transactions import TransactionGate
 
 MAX_IDEMPOTENT_IN_FLIGHT: Final = 5  # batches whose sequences a broker remembers
+_LOG: Final = logging.getLogger(__name__)
 
 
 class ProducerRecord(NamedTuple):
@@ -254,13 +256,19 @@ class ProducerCore:
     def intercepted(
         self, record: ProducerRecord, callback: DeliveryCallback | None
     ) -> tuple[ProducerRecord, DeliveryCallback]:
-        """What interceptors make of a record, and a callback that tells them how it went."""
+        """What interceptors make of a record, and a callback that tells them its fate. One that fails harms nobody."""
         for interceptor in self.interceptors:
-            record = interceptor.on_send(record)
+            try:
+                record = interceptor.on_send(record)
+            except Exception:
+                _LOG.exception("an interceptor failed; the record is sent all the same")
 
         def told(metadata: RecordMetadata | None, error: KafkaError | None) -> None:
             for interceptor in self.interceptors:
-                interceptor.on_acknowledgement(metadata, error)
+                try:
+                    interceptor.on_acknowledgement(metadata, error)
+                except Exception:
+                    _LOG.exception("an interceptor failed; the record is not affected")
             if callback is not None:
                 callback(metadata, error)
 

@@ -8,6 +8,7 @@ import pytest
 import headrace
 from headrace.client.errors import KafkaError
 from headrace.client.pending_batch import PendingBatch
+from headrace.client.producer_core import ProducerRecord
 from tests.support.topic_reading import read_topic
 
 
@@ -76,3 +77,28 @@ def test_a_batch_that_cannot_be_encoded_fails_and_the_next_one_goes(
                 producer.send("t", b"b").result(30)
         producer.send("t", b"c").result(30)
     assert [record.value for record in read_topic(broker.address, "t")] == [b"a", b"c"]
+
+
+class Broken:
+    """An interceptor that fails at everything."""
+
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        raise ValueError(f"no {record.value!r}")
+
+    def on_acknowledgement(self, metadata: object, error: object) -> None:
+        raise ValueError("not even that")
+
+    def on_consume(self, records: list[headrace.ConsumerRecord]) -> list[headrace.ConsumerRecord]:
+        raise ValueError(f"not these {len(records)}")
+
+
+def test_an_interceptor_that_fails_keeps_no_record_from_anybody(broker: headrace.Broker) -> None:
+    told: list[Any] = []
+    with headrace.Producer(broker.address, interceptor_classes=[Broken()]) as producer:
+        producer.send("t", b"a", on_delivery=lambda metadata, _: told.append(metadata))
+    assert [each.offset for each in told] == [0]
+    with headrace.Consumer(
+        broker.address, interceptor_classes=[Broken()], auto_offset_reset="earliest", group="g"
+    ) as consumer:
+        consumer.assign([("t", 0)])
+        assert [record.value for record in consumer.poll(30)] == [b"a"]
