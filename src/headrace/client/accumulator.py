@@ -60,7 +60,7 @@ class Accumulator:
         self._queues: dict[Place, PartitionQueue] = {}
         self._begun = 0
         self._used_bytes = 0  # by whole batches, and by steps of those that are open
-        self._unsettled = 0  # batches, wherever they are
+        self._unsettled: set[PendingBatch] = set()  # wherever they are
         self._waiting_for_room: list[Callable[[], object]] = []
 
     # For users' threads
@@ -131,7 +131,7 @@ class Accumulator:
     def _enqueue(self, queue: PartitionQueue, batch: PendingBatch) -> None:
         self._begun += 1
         batch.order = (self._begun,)
-        self._unsettled += 1
+        self._unsettled.add(batch)
         queue.waiting.append(batch)
 
     def put(self, batch: PendingBatch) -> bool:
@@ -166,9 +166,14 @@ class Accumulator:
         return bool(self._waiting_for_room)
 
     @property
-    def unsettled(self) -> int:
+    def is_settled(self) -> bool:
+        """Is the fate of all batches known?"""
+        return not self._unsettled
+
+    def unsettled(self) -> list[PendingBatch]:
         """Batches whose fate is not known yet."""
-        return self._unsettled
+        with self._lock:
+            return list(self._unsettled)
 
     def waiting(self) -> list[PartitionQueue]:
         """Queues in which something waits to be sent."""
@@ -202,14 +207,14 @@ class Accumulator:
         with self._lock:
             for part in parts:
                 self._insert(part)
-                self._unsettled += 1
+                self._unsettled.add(part)
                 self._used_bytes += part.size_bytes
                 part.reserved_bytes = part.size_bytes
 
     def settled(self, batch: PendingBatch) -> None:
         """Its memory is free again."""
         with self._lock:
-            self._unsettled -= 1
+            self._unsettled.discard(batch)
             self._used_bytes -= batch.reserved_bytes
             waiting, self._waiting_for_room = self._waiting_for_room, []
         for callback in waiting:

@@ -79,7 +79,7 @@ class Sender:
         self._in_flight: dict[int, int] = {}  # requests by broker
         self._connecting: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._flushes: list[asyncio.Future[None]] = []
+        self._flushes = 0  # that wait
         self._is_woken = False
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -128,7 +128,7 @@ class Sender:
         """Partitions to send to, by broker, and when to look again."""
         ready: dict[int, Ready] = {}
         next_at = _FOREVER
-        is_urgent = bool(self._flushes) or self.batches.has_waiting
+        is_urgent = self._flushes > 0 or self.batches.has_waiting
         for queue in self.batches.waiting():
             batch = self._first_alive(queue, now)
             if batch is None:
@@ -326,13 +326,11 @@ class Sender:
         self._gate.settled(batch, None)
         self.batches.settled(batch)
         batch.succeed(base_offset, append_time_ms)
-        self._end_flushes()
 
     def _fail(self, batch: PendingBatch, error: KafkaError) -> None:
         self._gate.settled(batch, error)
         self.batches.settled(batch)
         batch.fail(error)
-        self._end_flushes()
 
     def fail_unsent(self, error: KafkaError) -> None:
         """What was not sent yet, or waits to be sent again, fails."""
@@ -341,23 +339,31 @@ class Sender:
 
     @property
     def is_idle(self) -> bool:
-        return not self.batches.unsettled
+        return self.batches.is_settled
 
     async def flush(self) -> None:
-        """Send everything now, and wait until its fate is known."""
-        if self.is_idle:
-            return
-        future: asyncio.Future[None] = self._loop.create_future()
-        self._flushes.append(future)
-        self.wake()
-        await future
+        """Send everything now, and wait until its fate is known.
 
-    def _end_flushes(self) -> None:
-        if self._flushes and self.is_idle:
-            flushes, self._flushes = self._flushes, []
-            for future in flushes:
-                if not future.done():
-                    future.set_result(None)
+        What others send meanwhile is not waited for: a flush would else never end while they do.
+        """
+        left = set(self.batches.unsettled())
+        if not left:
+            return
+        is_done = asyncio.Event()
+
+        def settled(batch: PendingBatch) -> None:
+            left.discard(batch)
+            if not left:
+                is_done.set()
+
+        for batch in list(left):
+            batch.when_settled(settled)
+        self._flushes += 1
+        self.wake()
+        try:
+            await is_done.wait()
+        finally:
+            self._flushes -= 1
 
     async def close(self, error: KafkaError) -> None:
         """Now. What was not sent fails with `error`; what is in flight fails when its connection is closed."""

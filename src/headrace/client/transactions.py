@@ -219,7 +219,8 @@ class TransactionGate:
         if await self._is_ended_already(committed=True):
             return
         self._check(State.OPEN)
-        await sender.flush()
+        while not sender.is_idle:
+            await sender.flush()
         if self.state is State.BROKEN:
             raise self._broken()
         self._check(State.OPEN)

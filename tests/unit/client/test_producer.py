@@ -324,6 +324,21 @@ class TestTrouble:
             producer.send("t", b"v")
         producer.close()
 
+    def test_a_flush_does_not_wait_for_what_others_send_meanwhile(self, broker: headrace.Broker) -> None:
+        with headrace.Producer(broker.address, linger_ms=0) as producer:
+            producer.send("t", b"a").result(30)
+            deliveries = 0
+
+            def send_another(*_: object) -> None:
+                nonlocal deliveries
+                deliveries += 1
+                if deliveries < 1_000:
+                    producer.send("t", b"again", on_delivery=send_another)
+
+            producer.send("t", b"first", on_delivery=send_another)
+            producer.flush(30)
+            assert deliveries < 1_000
+
     def test_a_record_that_is_on_its_way_into_a_batch_when_the_producer_is_closed_fails(
         self, broker: headrace.Broker
     ) -> None:
