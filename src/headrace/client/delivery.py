@@ -42,7 +42,7 @@ class Delivery:
         """Wait until it is delivered. Raises KafkaError if it is not, TimeoutError after `timeout` seconds."""
         outcome = self._await_outcome(timeout)
         if isinstance(outcome, KafkaError):
-            raise outcome
+            raise outcome.with_traceback(None)  # all records of the batch have this one: it would grow with each
         return outcome
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:

@@ -102,3 +102,16 @@ def test_an_interceptor_that_fails_keeps_no_record_from_anybody(broker: headrace
     ) as consumer:
         consumer.assign([("t", 0)])
         assert [record.value for record in consumer.poll(30)] == [b"a"]
+
+
+def test_an_error_that_many_records_share_does_not_grow_with_them(broker: headrace.Broker) -> None:
+    with headrace.Producer(broker.address, linger_ms=10_000) as producer:
+        broker.faults.answer("Produce", error="INVALID_RECORD", times=1)
+        sent = [producer.send("t", b"v") for _ in range(50)]
+        producer.flush(30)
+        depths = set()
+        for each in sent:
+            with pytest.raises(KafkaError) as raised:
+                each.result(0)
+            depths.add(len(raised.traceback))
+        assert len(depths) == 1
