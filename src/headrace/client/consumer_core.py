@@ -43,6 +43,7 @@ from headrace.client.subscriptions import (
     Subscriptions,
 )
 from headrace.client.topic_partition import TopicPartition
+from headrace.protocol.error_codes import ErrorCode
 
 _log: Final = logging.getLogger(__name__)
 
@@ -337,7 +338,7 @@ class ConsumerCore:
         new = {
             partition: offset
             for partition, offset in done.items()
-            if partition in partitions and self._committed.get(partition) != offset
+            if partition in partitions and self._committed.get(partition) != offset and not self._is_gone(partition)
         }
         try:
             await self.commits.commit(new, self.settings.seconds("request.timeout.ms"))
@@ -345,6 +346,13 @@ class ConsumerCore:
             _log.warning("[%s] offsets were not committed: %s", self._group_id, error)
         else:
             self._committed = {partition: offset for partition, offset in done.items() if partition in partitions}
+
+    def _is_gone(self, partition: TopicPartition) -> bool:
+        """Whether the cluster has no such partition any more: a rebalance would wait in vain for its commit."""
+        topic = self.cluster.metadata.topics.get(partition.topic)
+        if topic is None or topic.error:
+            return topic is not None and topic.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return partition.partition not in topic.partitions
 
     # The end
 

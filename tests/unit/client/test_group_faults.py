@@ -197,3 +197,26 @@ def test_a_session_that_ends_at_the_broker_is_joined_anew() -> None:
         again += read(consumer, 10 - len(again))
         assert [record.offset for record in again] == list(range(10))  # they were not committed
         consumer.commit()
+
+
+def test_a_rebalance_does_not_wait_for_commits_of_a_topic_that_was_deleted() -> None:
+    with (
+        broker_with_orders(auto_create_topics_enable=False) as broker,
+        member_of_group(
+            broker,
+            enable_auto_commit=True,
+            auto_commit_interval_ms=600_000,
+            metadata_max_age_ms=50,
+        ) as member,
+    ):
+        broker.create_topic("gone", 1)
+        fill(broker.address, "gone", {0: ["a"]})
+        member.subscribe([TOPIC, "gone"])
+        read(member, 11)
+        with (
+            broker.faults.delay("OffsetCommit", seconds=0.0, topic="gone") as fault,
+            headrace.Admin(broker.address) as admin,
+        ):
+            admin.delete_topics(["gone"])
+            poll_until(lambda: member.assignment() == {PLACE}, member)
+            assert fault.hits == 0
