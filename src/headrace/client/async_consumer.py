@@ -18,7 +18,6 @@ from headrace.client.consumer_core import EARLIEST, LATEST, new_core
 from headrace.client.consumer_errors import WakeupError
 from headrace.client.consumer_record import ConsumerRecord
 from headrace.client.consumer_settings import consumer_settings
-from headrace.client.errors import ClosedError
 from headrace.client.fetch_leaders import FoundOffset
 from headrace.client.group_member import GroupMember
 from headrace.client.group_notices import Kind, Listener, Listeners, RebalanceNotice
@@ -102,7 +101,7 @@ class AsyncConsumer:
     async def _attend(self) -> None:
         """What comes before records: a wake-up, a rebalance to hear of, an error."""
         if self._inbox.is_closed:
-            raise ClosedError("This consumer is closed.")
+            raise self._core.closed_error()
         if self._inbox.take_wakeup():
             raise WakeupError
         while (notice := self._inbox.take_notice()) is not None:

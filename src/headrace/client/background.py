@@ -10,12 +10,19 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
+from weakref import WeakSet
 
 Result = TypeVar("Result")
 
 STOP_SECONDS: Final = 2.0  # what the end of a process waits for the thread, at most
 NAME: Final = "headrace-client"
+FORKED: Final = "This client was made before the process forked, and works in the parent only: make another one here."
+
+
+class _Client(Protocol):
+    def forked(self) -> None:
+        """In a forked child: refuse everything from now on."""
 
 
 class _Background:
@@ -37,6 +44,7 @@ class _Background:
 
 _lock = threading.Lock()
 _current: _Background | None = None
+_clients: "WeakSet[_Client]" = WeakSet()
 
 
 def loop() -> asyncio.AbstractEventLoop:
@@ -88,6 +96,11 @@ def submit(coroutine: Coroutine[Any, Any, Result]) -> "Future[Result]":
     return asyncio.run_coroutine_threadsafe(coroutine, loop())
 
 
+def until_fork(client: _Client) -> None:
+    """Tell the client if this process becomes a child, where nobody would answer it."""
+    _clients.add(client)
+
+
 def run_soon(function: Callable[..., object], *arguments: Any) -> None:
     """Call a plain function on the loop's thread."""
     loop().call_soon_threadsafe(function, *arguments)
@@ -121,6 +134,8 @@ def _forget() -> None:
     global _current, _lock  # noqa: PLW0603
     _lock = threading.Lock()
     _current = None
+    for client in list(_clients):
+        client.forked()
 
 
 def _stop_at_exit() -> None:

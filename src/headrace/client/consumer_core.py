@@ -91,8 +91,10 @@ class ConsumerCore:
         self._committer: asyncio.Task[None] | None = None
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}  # what was committed automatically
         self.is_closed = False
+        self._was_forked = False
         self._closing: asyncio.Task[None] | None = None
         self.cluster.add_listener(self._metadata_came)
+        background.until_fork(self)
 
     def _on_room(self) -> None:
         """From the user's thread."""
@@ -115,7 +117,13 @@ class ConsumerCore:
 
     def _check_open(self) -> None:
         if self.is_closed:
-            raise ClosedError("This consumer is closed.")
+            raise self.closed_error()
+
+    def closed_error(self) -> ClosedError:
+        return ClosedError(background.FORKED if self._was_forked else "This consumer is closed.")
+
+    def forked(self) -> None:
+        self.is_closed = self._was_forked = self.inbox.is_closed = True
 
     @property
     def group_member(self) -> GroupMember:
@@ -358,6 +366,8 @@ class ConsumerCore:
 
     async def close(self, *, is_leaving: bool = True) -> None:
         """After `settle`. It goes on if nobody waits for it any more: else a member without a user would stay."""
+        if self._was_forked:
+            return  # all that it has is the parent's
         if self._closing is None:
             self.is_closed = True
             self._closing = self._loop.create_task(self._close(is_leaving=is_leaving), name="headrace-close")

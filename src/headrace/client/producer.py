@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from headrace.client import background
 from headrace.client.delivery import Delivery
-from headrace.client.errors import ClosedError, WrongStateError
+from headrace.client.errors import WrongStateError
 from headrace.client.group_member import GroupMember
 from headrace.client.pending_batch import DeliveryCallback, PendingBatch
 from headrace.client.producer_core import ProducerCore, ProducerRecord, producer_settings
@@ -92,8 +92,7 @@ class Producer:
 
     def _send_batch(self, batch: PendingBatch) -> None:
         """A batch that is complete, to a partition of a topic that is known; for `headrace.arrow`."""
-        if self._core.is_closed:
-            raise ClosedError
+        self._core.check_open()
         if self._core.transactions is not None:
             self._core.transactions.check_send()
         while not self._core.sender.batches.put(batch):
@@ -110,7 +109,7 @@ class Producer:
 
     def flush(self, timeout: float | None = None) -> None:
         """Send everything now, and wait until its fate is known; at most `timeout` seconds, then TimeoutError."""
-        background.call(self._core.sender.flush(), timeout)
+        background.call(self._core.flush(), timeout)
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic."""

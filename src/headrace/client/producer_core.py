@@ -12,6 +12,7 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from headrace.client import background
 from headrace.client.accumulator import PartitionQueue
 from headrace.client.cluster import Cluster
 from headrace.client.config import Settings, load_settings
@@ -147,8 +148,10 @@ class ProducerCore:
         self._append = self.sender.batches.append
         self._queue_length = self.sender.batches.queue_length
         self.is_closed = False
+        self._was_forked = False
         self._closing: asyncio.Task[None] | None = None
         self.cluster.add_listener(self._metadata_came)
+        background.until_fork(self)
 
     def _find_partitioner(self) -> Partitioner | None:
         try:
@@ -181,8 +184,7 @@ class ProducerCore:
 
     async def learn(self, topic: str) -> None:
         """Ask where the partitions of a topic are. Raises KafkaError after max.block.ms."""
-        if self.is_closed:
-            raise ClosedError
+        self.check_open()
         found = await self.cluster.topic(topic, timeout=self.max_block_seconds)
         self._choices[topic] = TopicChoice(found, self._batch_bytes, self._choices.get(topic))
 
@@ -200,7 +202,7 @@ class ProducerCore:
     ) -> Delivery | None:
         """Put the record into its batch; None if its topic is not known, or there is no room. Raises KafkaError."""
         if self.is_closed:
-            raise ClosedError
+            self.check_open()
         choice = self._choices.get(topic)
         if choice is None:
             return None
@@ -274,6 +276,12 @@ class ProducerCore:
 
         return record, told
 
+    async def flush(self) -> None:
+        """Send everything now, and wait until its fate is known."""
+        if self._was_forked:
+            self.check_open()
+        await self.sender.flush()
+
     def buffer_full(self) -> BufferFullError:
         return BufferFullError(
             f"There was no room for a record within {self.max_block_seconds:g} s (max.block.ms): records come faster "
@@ -282,8 +290,18 @@ class ProducerCore:
 
     # The end
 
+    def forked(self) -> None:
+        self.is_closed = self._was_forked = True
+
+    def check_open(self) -> None:
+        """Raises ClosedError."""
+        if self.is_closed:
+            raise ClosedError(background.FORKED) if self._was_forked else ClosedError()
+
     async def close(self, timeout: float | None) -> None:
         """Deliver what was sent, within `timeout` seconds, and stop. What is not delivered by then fails."""
+        if self._was_forked:
+            return  # all that it has is the parent's
         if self._closing is None:
             self.is_closed = True
             self._closing = asyncio.get_running_loop().create_task(self._close(timeout), name="headrace-close")

@@ -142,3 +142,40 @@ def test_a_process_ends_although_calls_are_under_way() -> None:
     process = script("background.submit(asyncio.sleep(3600)); background.call(where())")
     out, err = process.communicate(timeout=60)
     assert (out, err, process.returncode) == ("", "", 0)
+
+
+_FORK = """
+import os, warnings
+import headrace
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+with headrace.Broker() as broker:
+    broker.create_topic("t", 1)
+    producer = headrace.Producer(broker.address)
+    producer.send("t", b"a").result(30)
+    consumer = headrace.Consumer(broker.address, auto_offset_reset="earliest")
+    consumer.assign([("t", 0)])
+    assert len(consumer.poll(30)) == 1
+    child = os.fork()
+    if not child:
+        refused = 0
+        calls = [lambda: producer.send("t", b"b"), producer.flush, consumer.poll, lambda: consumer.seek(("t", 0), 0)]
+        for call in calls:
+            try:
+                call()
+            except headrace.ClosedError as error:
+                refused += "before the process forked" in str(error)
+        producer.close()
+        consumer.close()
+        with headrace.Producer(broker.address) as own:
+            own.send("t", b"c").result(30)
+        os._exit(refused)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    print([record.value for record in consumer.poll(30)], producer.send("t", b"d").result(30).offset)
+    consumer.close()
+    producer.close()
+"""
+
+
+def test_a_client_that_was_made_before_a_fork_says_so_in_the_child() -> None:
+    ran = subprocess.run([sys.executable, "-c", _FORK], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout.splitlines() == ["4", "[b'c'] 2"], ran.stderr
