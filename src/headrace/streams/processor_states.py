@@ -2,10 +2,12 @@
 
 Writes are held back until the key's rows are done: a row that fails is undone, as if it had not come, and what is
 written many times goes to the store once. So between two keys nothing is held here, and within a key each row sees
-what those before it did. Stores are Spark's, which know tuples; users have dicts of columns.
+what those before it did. Stores are Spark's, which know tuples; users have dicts of columns. What is held is nobody
+else's: a list that a function was given, or has set, it may change, and that changes nothing here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -38,7 +40,7 @@ class Held(Protocol):
 
 
 class _Columns:
-    """Dicts of a state's columns to tuples and back."""
+    """Dicts of a state's columns to tuples and back, which share nothing that can be changed."""
 
     def __init__(self, state: str, columns: tuple[str, ...]) -> None:
         self._state = state
@@ -49,10 +51,15 @@ class _Columns:
         unknown = given.keys() - set(self._columns)
         if unknown:
             raise KeyError(f"state {self._state!r} has no column {min(unknown)!r}; it has {', '.join(self._columns)}")
-        return tuple(given.get(name) for name in self._columns)
+        return tuple(_own(given.get(name)) for name in self._columns)
 
     def to_row(self, values: Iterable[Any]) -> Row:
-        return dict(zip(self._columns, values, strict=True))
+        return dict(zip(self._columns, map(_own, values), strict=True))
+
+
+def _own(value: Any) -> Any:
+    """A copy, of those values that can be changed."""
+    return deepcopy(value) if isinstance(value, list | dict | bytearray) else value
 
 
 class ValueState:

@@ -173,6 +173,33 @@ def test_a_row_that_fails_has_changed_nothing_and_those_around_it_have() -> None
     assert task.timers.timers == {to_ms(AT + 60 * SECOND), to_ms(AT + 62 * SECOND)}
 
 
+def test_a_row_that_fails_has_not_changed_what_is_inside_a_state_either() -> None:
+    ids = "ids array<long>"
+    states = (("all", list_state(ids)), ("by", map_state("word string", ids)), ("one", value_state(ids)))
+    stores: dict[str, Any] = {"all": ListStore(), "by": MapStore(), "one": ValueStore()}
+
+    def adding(row: dict[str, Any], context: Context) -> None:
+        known = [*context.list("all"), context.map("by").get("x"), context.value("one").get()]
+        found = [each["ids"] for each in known if each is not None] or [[], [], []]
+        for each in found:
+            each.append(row["n"])
+        context.list("all").set([{"ids": found[0]}])
+        context.map("by").set("x", ids=found[1])
+        context.value("one").set(ids=found[2])
+        for each in found:
+            each.append(0)  # what becomes of it afterwards is the function's own affair
+        if row["n"] < 0:
+            raise ValueError("negative")
+
+    run = new_run(states, stores, None, None)
+    run.at({"user": "ann"}, None)
+    processor = Processor("mine", function_of(adding, where="test"), None, ("user",), ("user", "n"), stops=False)
+    assert len(list(processor.rows(run, [given(1), given(-5, 1), given(2, 2)]))) == 1
+    assert stores["all"].values == [([1, 2],)]
+    assert stores["by"].values == {("x",): ([1, 2],)}
+    assert stores["one"].value == ([1, 2],)
+
+
 def test_without_dead_letters_it_stops_with_the_place() -> None:
     task = Task(counting, stops=True)
     with pytest.raises(RuntimeError, match=r"mine: counting\(\) raised for the record at offset 7 of t-0: .*negative"):
