@@ -4,22 +4,27 @@ State belongs to stateful operators, which are known by name; so does the place 
 decided by their keys, their windows, their columns and what is computed. What stands between them may change freely:
 filters, projections, sinks. Each query has a checkpoint of its own, so that a query may be added or removed, but not an
 operator with state inside one. The verdict on a plan is the worst of its differences.
+
+Spark knows the sources of a query, and the columns of rows that wait in a join of streams, by their places only: in
+another order they would be taken for one another.
 """
 
 from dataclasses import fields
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from headrace.streams.plan import Deduplicate, Node, Plan, Source, TableLookup
+from headrace.streams.plan import Deduplicate, Node, Plan, Source, StreamJoin, TableLookup
 from headrace.streams.queries import Query, cut
 from headrace.streams.rewrites import rewrite
-from headrace.streams.schema import Schema
+from headrace.streams.schema import Schema, names
+from headrace.streams.shapes import Kind
 
 # Of these an operator may change without touching what it keeps. Functions are known by name, which says little.
 _FREE: Final = frozenset({"inputs", "name", "shape", "function", "functions", "initial", "merge", "on_timer"})
 _FREE_OF_SOURCES: Final = _FREE | {"start", "time", "key", "value"}
 
 _REBUILD: Final = "Reset the app to build its state anew from its topics, or keep the old form under the old name"
+_REORDERED: Final = "Write them in the old order, or reset the app to build its state anew from its topics"
 _RENAMED: Final = "If it was only renamed, give it its old name by name=; else reset the app"
 
 
@@ -95,7 +100,20 @@ def _query_differences(old: Query, new: Query) -> list[Difference]:
         found.append(Difference(name, Verdict.REBUILD, what, _RENAMED))
     for name in before.keys() & after.keys():
         found.extend(_node_differences(before[name], after[name]))
-    return found
+    return found or _reordered(new.name, "it read", _streams(old), _streams(new))
+
+
+def _streams(query: Query) -> tuple[str, ...]:
+    """Those of its sources that have a place in its checkpoint."""
+    return tuple(source.name for source in query.sources if source.shape.kind is not Kind.GLOBAL_TABLE)
+
+
+def _reordered(node: str, what: str, old: tuple[str, ...], new: tuple[str, ...]) -> list[Difference]:
+    if old == new or set(old) != set(new):
+        return []
+    return [
+        Difference(node, Verdict.REBUILD, f"{what} {', '.join(old)} in this order, now {', '.join(new)}", _REORDERED)
+    ]
 
 
 def _keepers(query: Query) -> dict[str, Node]:
@@ -114,7 +132,13 @@ def _node_differences(old: Node, new: Node) -> list[Difference]:
         if field.compare and field.name not in free and before != after:
             what = f"{field.name.replace('_', ' ')} was {_text(before)} and is {_text(after)}"
             found.append(Difference(new.name, Verdict.REBUILD, what, _REBUILD))
-    return found or (_changed_types(old, new) if new.stateful else [])
+    if new.stateful:
+        found = found or _changed_types(old, new)
+    if isinstance(new, StreamJoin):
+        for before, after in zip(old.inputs, new.inputs, strict=True):
+            columns = names(before.shape.columns), names(after.shape.columns)
+            found = found or _reordered(new.name, "it kept the columns", *columns)
+    return found
 
 
 def _changed_types(old: Node, new: Node) -> list[Difference]:

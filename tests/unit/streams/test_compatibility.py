@@ -90,6 +90,49 @@ def test_a_key_of_another_type_needs_a_rebuild() -> None:
     assert "Reset the app" in str(difference)
 
 
+def test_columns_that_wait_in_a_join_of_streams_must_keep_their_order() -> None:
+    def plan(orders: str) -> Plan:
+        app = new_app()
+        paid = app.stream("payments", value=Json("id long, cents long"))
+        app.stream("orders", value=Json(orders)).join(paid, on="id", within="1m", name="paid").to("paid")
+        return app.plan
+
+    before = plan("id long, user string, city string")
+    assert compatible(before, plan("id long, user string, city string")) == []
+    (difference,) = compatible(before, plan("id long, city string, user string"))
+    assert difference.what == "it kept the columns id, user, city in this order, now id, city, user"
+    assert difference.verdict is Verdict.REBUILD
+
+
+def test_columns_of_states_that_know_them_by_name_may_change_their_order() -> None:
+    def plan(columns: str) -> Plan:
+        app = new_app()
+        table = app.table("users", key="user", value=Json(columns))
+        app.stream("orders", value=Json("user string")).join(table, on="user", name="known").to("known")
+        return app.plan
+
+    assert compatible(plan("city string, tier string"), plan("tier string, city string")) == []
+
+
+@pytest.mark.parametrize("how", ["tables", "merged"])
+def test_sources_of_a_query_must_keep_their_order(how: str) -> None:
+    def plan(*topics: str) -> Plan:
+        app = new_app()
+        if how == "tables":
+            one, other = (app.table(name, key="id", value=Json(f"{name} long"), name=name) for name in topics)
+            one.join(other, name="both").to("both")
+        else:
+            first, second = (app.stream(name, value=Json("id long"), name=name) for name in topics)
+            second.merge(first.filter(col.id > 0)).group_by("id").count(name="both").to("both")
+        return app.plan
+
+    assert compatible(plan("a", "b"), plan("a", "b")) == []
+    (difference,) = compatible(plan("a", "b"), plan("b", "a"))
+    read = ("a, b", "b, a") if how == "tables" else ("b, a", "a, b")
+    assert difference.what == f"it read {read[0]} in this order, now {read[1]}"
+    assert difference.verdict is Verdict.REBUILD
+
+
 def test_queries_may_be_added_and_removed() -> None:
     def more(app: App, orders: Any) -> None:
         original(app, orders)
