@@ -174,3 +174,27 @@ def test_final_windows_of_final_windows_run_in_one_query(ran: AppTest) -> None:
         ("ann", "01:00", "02:00", 1),
         ("bob", "00:00", "01:00", 1),
     ]
+
+
+def test_a_deduplication_behind_a_join_remembers_rows_for_as_long_as_it_says(spark: SparkSession) -> None:
+    app = App("once", "nowhere:1", grace="0s", partitions=1)
+    orders = app.stream("orders", value=Json("id long, user string"))
+    paid = orders.join(app.stream("payments", value=Json("id long, cents long")), on="id", within="10s", name="paid")
+    paid.deduplicate("user", within="1h", name="once").to("once")
+    with app.test(spark) as test:
+        for number, second in enumerate((0, 300, 600)):
+            test.feed("orders", {"id": number, "user": "ann"}, at=at(second))
+            test.feed("payments", {"id": number, "cents": 1}, at=at(second))
+            test.run()
+        assert [record.json["id"] for record in test.read("once")] == [0]
+
+
+def test_windows_behind_a_deduplication_close_by_the_grace(spark: SparkSession) -> None:
+    app = App("closing", "nowhere:1", grace="0s", partitions=1)
+    once = app.stream("clicks", value=Json("user string, n long")).deduplicate("n", within="1h", name="once")
+    once.group_by("user").windowed(tumbling("1m")).agg(n=count(), name="minutes").emit("final").to("minutes")
+    with app.test(spark) as test:
+        for number, second in enumerate((0, 1, 90, 180)):
+            test.feed("clicks", {"user": "ann", "n": number % 3}, at=at(second))
+            test.run()
+        assert windows(test, "minutes") == [("ann", "00:00", "01:00", 2)]

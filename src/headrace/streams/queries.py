@@ -13,7 +13,9 @@ operators can do both, and a native one that is followed by another stateful ope
 5. before and after windows of our own: they take the watermark at its word, and what a stateful operator before them
    gives in the moment in which it closes something is behind the watermark already;
 6. before an operator with state that stands behind a join with a global table: such a join belongs into the part of a
-   query that is run on each micro-batch, as Spark would read the table once for the state, and never see it change.
+   query that is run on each micro-batch, as Spark would read the table once for the state, and never see it change;
+7. between a deduplication and whoever else goes by the watermark, before it or after it: by its delay Spark knows how
+   long to remember a row, so that it is `within`, and windows would close so much later.
 
 At a cut the operator's rows go to a topic of the app's own, `<app>.<operator>`, and the next query reads them from
 there. Sinks that hang on the same stateful operator belong to one query, and write in one transaction; so do all
@@ -192,15 +194,20 @@ def has_own_windows(node: Node) -> bool:
     return isinstance(node, Grouping) and node.window is not None and not traits(node).native
 
 
+def _goes_by_watermark(node: Node) -> bool:
+    return traits(node).native or (isinstance(node, Process) and node.timers == "event")
+
+
 def _is_outer(node: Node) -> bool:
     return isinstance(node, StreamJoin) and node.how == "outer"
 
 
 def _modes(plan: Plan, frontiers: Mapping[str, tuple[str, ...]], cuts: set[str]) -> Mapping[str, frozenset[Mode]]:
-    """Rules 3 and 4: the modes left to the query of each stateful operator; `cuts` grows where none would be."""
+    """Rules 3, 4 and 7: the modes left to the query of each stateful operator; `cuts` grows where none would be."""
     left: dict[str, frozenset[Mode]] = {}
     native: dict[str, bool] = {}  # whether the operator or one that it follows in its query is Spark's own
     own: dict[str, Traits] = {}
+    apart = {node.name for node in plan.nodes() if isinstance(node, Deduplicate)}
     for node in plan.nodes():
         if not node.stateful:
             continue
@@ -210,8 +217,11 @@ def _modes(plan: Plan, frontiers: Mapping[str, tuple[str, ...]], cuts: set[str])
             if above in cuts:
                 continue
             shared = modes & left[above] & (_APPEND if native[above] else _EITHER)
-            is_second_watermark = own[node.name].native and native[above] and not own[above].native
-            if shared and not is_second_watermark:
+            is_second_watermark = _goes_by_watermark(node) and native[above] and not own[above].native
+            is_other_watermark = (
+                (node.name in apart or above in apart) and _goes_by_watermark(node) and own[above].native
+            )
+            if shared and not is_second_watermark and not is_other_watermark:
                 modes, any_native = shared, any_native or native[above]
             else:
                 cuts.add(above)

@@ -89,6 +89,37 @@ def test_a_join_with_a_table_may_stand_before_windows_but_not_between_two_operat
     ]
 
 
+def test_a_deduplication_has_a_watermark_of_its_own() -> None:
+    app = new_app()
+    paid = app.stream("payments", value=Json("id long, cents long"), name="payments")
+    once = orders_of(app).deduplicate("id", within="1h", name="once")
+    joined = once.join(paid, on="id", within="1m", name="joined")
+    joined.deduplicate("user", within="1d", name="rare").to("rare")
+    assert [(query.name, [node.name for node in query.stateful]) for query in cut(rewrite(app.plan))] == [
+        ("once", ["once"]),
+        ("joined", ["joined"]),
+        ("rare", ["rare"]),
+    ]
+
+
+def test_a_join_with_a_table_may_stand_before_and_behind_a_deduplication() -> None:
+    app = new_app()
+    known = orders_of(app).join(users_of(app), on="user", name="known")
+    known.deduplicate("id", within="1h", name="once").to("once")
+    assert [query[0] for query in queries_of(app)] == ["once"]
+    other = new_app()
+    once = orders_of(other).deduplicate("id", within="1h", name="once")
+    once.join(users_of(other), on="user", name="known").to("known")
+    assert [query[0] for query in queries_of(other)] == ["known"]
+
+
+def test_timers_in_stream_time_are_cut_off_from_state_with_a_watermark_of_its_own() -> None:
+    app = new_app()
+    known = orders_of(app).deduplicate("id", within="1h", name="once").join(users_of(app), on="user", name="known")
+    known.select_key("user").process(print, "user string", timers="event", on_timer=print, name="timed").to("timed")
+    assert [query[0] for query in queries_of(app)] == ["known", "timed"]
+
+
 def test_all_sinks_of_one_aggregate_are_one_query() -> None:
     app = new_app()
     counts = orders_of(app).group_by("user").count(name="counts")
