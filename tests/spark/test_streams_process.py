@@ -234,3 +234,29 @@ def test_without_dead_letters_a_processor_that_raises_stops_the_app(spark: Spark
             StreamingQueryException, match=r"broken: <lambda>\(\) raised for the record at offset 0 of in-0"
         ):
             test.run()
+
+
+def keep(row: dict[str, Any], context: Context) -> dict[str, Any]:
+    total = context.value("total")
+    before = total.get()
+    total.set(x="two" if row["n"] == 2 else row["n"])
+    return {"n": "three" if row["n"] == 3 else row["n"], "before": None if before is None else before["x"]}
+
+
+def test_what_a_processor_keeps_and_gives_is_of_its_columns_type_or_its_row_is_dead(spark: SparkSession) -> None:
+    app = App("fitting", "nowhere:1", dead_letters="dead", partitions=1)
+    stream = app.stream("in", key="k", value=Json("n long"))
+    state = {"total": value_state("x double")}
+    stream.process(keep, "k string, n long, before double", state=state, name="kept").to("out")
+    with app.test(spark) as test:
+        test.feed("in", {"n": 1}, {"n": 2}, {"n": 3}, key="a")
+        test.run()
+        test.feed("in", {"n": 4}, key="a")
+        test.run()
+        # What the rows that failed would have kept is not there, and a whole number is a double where it must be.
+        assert [(row.json["n"], row.json["before"]) for row in test.read("out")] == [(1, None), (4, 1.0)]
+        errors = [dict(letter.headers)["headrace.error"] or b"" for letter in test.read("dead")]
+        assert errors[0].startswith(b"ValueError: state 'total': 'two' does not fit column 'x': ")
+        assert errors[1].startswith(
+            b"ValueError: what it gave does not fit the schema: 'three' does not fit column 'n'"
+        )

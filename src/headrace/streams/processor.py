@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from headrace.streams.failing import error_text
 from headrace.streams.functions import Function
-from headrace.streams.processor_states import Held, ListState, MapState, Row, Timers, ValueState
+from headrace.streams.processor_states import Fit, Held, ListState, MapState, Row, Timers, ValueState
 from headrace.streams.schema import names
 from headrace.streams.states import State
 
@@ -90,7 +90,7 @@ class Output(NamedTuple):
 @dataclass(frozen=True)
 class Processor:
     """`columns` are those of what is yielded; the key's may be left out by the functions. With `stops`, what a function
-    raises goes on to the caller."""
+    raises goes on to the caller. So does what `fit` raises, if a value is not of its column's type."""
 
     operator: str
     function: Function
@@ -98,6 +98,7 @@ class Processor:
     key: tuple[str, ...]
     columns: tuple[str, ...]
     stops: bool
+    fit: Fit = tuple
 
     def rows(self, run: "Run", inputs: Iterable[Input]) -> Iterator[Output]:
         """All rows of one key in one micro-batch."""
@@ -134,7 +135,8 @@ class Processor:
         if unknown:
             raise KeyError(f"it gave a column {min(unknown)!r}, and the schema has {', '.join(self.columns)}")
         whole = {**key, **row}
-        return {name: whole.get(name) for name in self.columns}
+        values = self.fit(tuple(whole.get(name) for name in self.columns))
+        return dict(zip(self.columns, values, strict=True))
 
 
 class Run:

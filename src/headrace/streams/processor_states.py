@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from headrace.streams.durations import Duration, duration_ms
 
 Row = dict[str, Any]
+Fit = Callable[[tuple[Any, ...]], tuple[Any, ...]]  # values as the types of their columns; raises if one cannot be
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -42,16 +43,17 @@ class Held(Protocol):
 class _Columns:
     """Dicts of a state's columns to tuples and back, which share nothing that can be changed."""
 
-    def __init__(self, state: str, columns: tuple[str, ...]) -> None:
+    def __init__(self, state: str, columns: tuple[str, ...], fit: Fit) -> None:
         self._state = state
         self._columns = columns
+        self._fit = fit
 
     def to_tuple(self, row: Mapping[str, Any] | None, named: Mapping[str, Any]) -> tuple[Any, ...]:
         given = {**(row or {}), **named}
         unknown = given.keys() - set(self._columns)
         if unknown:
             raise KeyError(f"state {self._state!r} has no column {min(unknown)!r}; it has {', '.join(self._columns)}")
-        return tuple(_own(given.get(name)) for name in self._columns)
+        return self._fit(tuple(_own(given.get(name)) for name in self._columns))
 
     def to_row(self, values: Iterable[Any]) -> Row:
         return dict(zip(self._columns, map(_own, values), strict=True))
@@ -66,7 +68,7 @@ class ValueState:
     """One row of the state's columns, or none."""
 
     def __init__(self, name: str, columns: tuple[str, ...], store: Any) -> None:
-        self._columns = _Columns(name, columns)
+        self._columns = _Columns(name, columns, store.fit)
         self._store = store
         self._value: tuple[Any, ...] | _Unread | None = _UNREAD
         self._changed = False
@@ -104,7 +106,7 @@ class ListState:
     """Rows of the state's columns, in the order in which they were appended."""
 
     def __init__(self, name: str, columns: tuple[str, ...], store: Any) -> None:
-        self._columns = _Columns(name, columns)
+        self._columns = _Columns(name, columns, store.fit)
         self._store = store
         self._stored: list[tuple[Any, ...]] | None = None  # None: not read
         self._replaced = False
@@ -157,7 +159,7 @@ class MapState:
     def __init__(self, name: str, keys: tuple[str, ...], columns: tuple[str, ...], store: Any) -> None:
         self._name = name
         self._keys = keys
-        self._columns = _Columns(name, columns)
+        self._columns = _Columns(name, columns, store.fit)
         self._store = store
         self._changes: dict[tuple[Any, ...], tuple[Any, ...] | None] = {}  # None: deleted
         self._cleared = False
@@ -239,7 +241,8 @@ class MapState:
         made = key if isinstance(key, tuple) else (key,)
         if len(made) != len(self._keys):
             raise KeyError(f"state {self._name!r} has keys of ({', '.join(self._keys)}), and {key!r} is none")
-        return made
+        fitting: tuple[Any, ...] = self._store.fit_key(made)
+        return fitting
 
 
 class Timers:

@@ -16,7 +16,16 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
 
-class ValueStore:
+class Store:
+    """That takes whatever it is given."""
+
+    def fit(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return values
+
+    fit_key = fit
+
+
+class ValueStore(Store):
     def __init__(self) -> None:
         self.value: Any = None
         self.calls = 0
@@ -33,7 +42,7 @@ class ValueStore:
         self.update(None)
 
 
-class ListStore:
+class ListStore(Store):
     def __init__(self) -> None:
         self.values: list[Any] = []
 
@@ -51,7 +60,7 @@ class ListStore:
         self.values = []
 
 
-class MapStore:
+class MapStore(Store):
     def __init__(self) -> None:
         self.values: dict[Any, Any] = {}
 

@@ -31,6 +31,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from headrace.streams.compiler.fitting import fitting
 from headrace.streams.compiler.rows import (
     DELETED,
     ERROR,
@@ -93,8 +94,9 @@ class _SparkProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark has n
 
     def __init__(self, node: Process, originals: tuple[str, ...], schema: StructType, stops: bool) -> None:
         key = node.input.shape.key
+        fit = fitting(_struct(node.shape.columns), "what it gave does not fit the schema")
         self._processor = Processor(
-            node.name, node.function, node.on_timer, key, names(node.shape.columns), stops=stops
+            node.name, node.function, node.on_timer, key, names(node.shape.columns), stops=stops, fit=fit
         )
         self._key = key
         self._given = names(node.input.shape.columns)
@@ -176,10 +178,10 @@ def _json(value: dict[str, Any]) -> str:
 def _store(handle: StatefulProcessorHandle, name: str, state: State, keys: StructType, columns: StructType) -> Any:
     match state.kind:
         case "value":
-            return _ValueStore(handle.getValueState(name, columns, state.ttl_ms), columns)
+            return _ValueStore(name, handle.getValueState(name, columns, state.ttl_ms), columns)
         case "list":
-            return _ListStore(handle.getListState(name, columns, state.ttl_ms), columns)
-    return _MapStore(handle.getMapState(name, keys, columns, state.ttl_ms), keys, columns)
+            return _ListStore(name, handle.getListState(name, columns, state.ttl_ms), columns)
+    return _MapStore(name, handle.getMapState(name, keys, columns, state.ttl_ms), keys, columns)
 
 
 def _struct(columns: Schema) -> StructType:
@@ -189,8 +191,9 @@ def _struct(columns: Schema) -> StructType:
 class _ValueStore:
     """Spark gives back its own form of dates, times and structs; users get what they have put in."""
 
-    def __init__(self, state: Any, columns: StructType) -> None:
+    def __init__(self, name: str, state: Any, columns: StructType) -> None:
         self._state = state
+        self.fit = fitting(columns, f"state {name!r}")
         self._columns = columns
         self.update = state.update
         self.clear = state.clear
@@ -200,8 +203,9 @@ class _ValueStore:
 
 
 class _ListStore:
-    def __init__(self, state: Any, columns: StructType) -> None:
+    def __init__(self, name: str, state: Any, columns: StructType) -> None:
         self._state = state
+        self.fit = fitting(columns, f"state {name!r}")
         self._columns = columns
         self.put = state.put
         self.appendList = state.appendList
@@ -212,8 +216,10 @@ class _ListStore:
 
 
 class _MapStore:
-    def __init__(self, state: Any, keys: StructType, columns: StructType) -> None:
+    def __init__(self, name: str, state: Any, keys: StructType, columns: StructType) -> None:
         self._state = state
+        self.fit = fitting(columns, f"state {name!r}")
+        self.fit_key = fitting(keys, f"the key of state {name!r}")
         self._keys = keys
         self._columns = columns
         self.updateValue = state.updateValue
