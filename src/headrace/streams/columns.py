@@ -231,6 +231,9 @@ def expression_of(given: object) -> Expression:
     """What a user gave, as an expression: a column, or a value that becomes a literal."""
     if isinstance(given, Column):
         return given.expression
+    if isinstance(given, datetime) and given.tzinfo is None:
+        # Spark would take it for one of the place where the driver happens to stand.
+        raise PlanError(f"{given!r} has no time zone: give a datetime with one")
     if given is None or isinstance(given, _LITERALS):
         return Literal(given)
     raise PlanError(

@@ -87,6 +87,12 @@ def test_a_column_cannot_be_walked_through_nor_be_in_a_set() -> None:
         hash(col.a)
 
 
+def test_a_time_without_a_zone_is_refused_since_it_would_be_that_of_the_driver() -> None:
+    with pytest.raises(PlanError, match="has no time zone"):
+        col.at > datetime(2026, 1, 1)  # noqa: B015
+    assert str((col.at > datetime(2026, 1, 1, tzinfo=UTC)).expression) == "at > TIMESTAMP '2026-01-01 00:00:00+00:00'"
+
+
 def test_what_is_no_value_for_spark_is_refused_where_it_is_written() -> None:
     with pytest.raises(PlanError, match="neither a column nor a value"):
         lit(object())  # type: ignore[arg-type]
