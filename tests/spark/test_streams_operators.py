@@ -1,5 +1,6 @@
 """Operators that keep no state, with a real Spark on the topics of a test. The pipeline is run once for all."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -61,6 +62,7 @@ def orders_app() -> App:
     users.to_stream().to("user-changes", value=Json("name string, age int"))
     pairs = app.stream("pairs", value=Own("left string, right long", decode_pair, encode_pair), time="left")
     pairs.to("turned", value=Own("left string, right long", decode_pair, encode_pair))
+    app.stream("loose", value=Own("n long, x double", json.loads)).to("loose-copy")
     return app
 
 
@@ -84,6 +86,7 @@ def ran(spark: SparkSession) -> Iterator[AppTest]:
         test.feed("users", None, key="bob", at=AT)
         test.feed("users", {"age": 5})
         test.feed("pairs", b"2026-01-01:1", b"none", b"later:2")
+        test.feed("loose", b'{"n": 1, "x": 2}', b'{"n": "one", "x": 2}')
         test.run()
         yield test
 
@@ -213,6 +216,18 @@ def test_serdes_of_ones_own_read_and_write(ran: AppTest) -> None:
     (record,) = ran.read("turned")
     assert record.value == b"1:2026-01-01"
     assert record.timestamp == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_what_a_serde_of_ones_own_gives_is_of_its_columns_type_or_its_record_is_dead(ran: AppTest) -> None:
+    assert values(ran, "loose-copy") == [{"n": 1, "x": 2.0}]
+    (error,) = errors_of(ran, "loose")
+    assert error.startswith("the value: what it gave does not fit the schema: ")
+
+
+def errors_of(test: AppTest, topic: str) -> list[str]:
+    """What the dead letters of a topic say."""
+    every = [dict(record.headers) for record in test._topics.records("dead")]
+    return [(each["headrace.error"] or b"").decode() for each in every if each["headrace.topic"] == topic.encode()]
 
 
 def test_what_cannot_be_decoded_goes_to_the_dead_letters_as_it_was(ran: AppTest) -> None:

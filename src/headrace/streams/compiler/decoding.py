@@ -4,17 +4,19 @@ A row whose `_error` is not NULL is a poison pill. Everything happens in Spark's
 serdes of the user's own. A column that key and value have both is the key's; without a key, the value's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.streams.compiler.columns import to_column
 from headrace.streams.compiler.rows import DELETED, ERROR, STAMP, TIME, VALUE
 from headrace.streams.expressions import Expression
-from headrace.streams.failing import error_text
+from headrace.streams.failing import error_text, misfit_text
 from headrace.streams.functions import Function
 from headrace.streams.plan import PROCESSING_TIME, Source
 from headrace.streams.schema import names, schema_text
@@ -119,25 +121,39 @@ def _own(which: str, data: Column, serde: OwnSerde) -> _Part:
     result = StructType([StructField("row", row), StructField("error", StringType())])
     assert serde.decode is not None, serde
     made = F.col(_parsed(which))
-    decode = _caught(serde.decode, names(serde.columns))
-    call = F.udf(decode, result, useArrow=False)
+    call = F.arrow_udf(decoder(serde.decode, to_arrow_schema(row, timezone="UTC")), result)
     columns = {field.name: made["row"][field.name] for field in row.fields}
     return _Part(call(data), columns, F.concat(F.lit(f"the {which}: "), made["error"]))
 
 
-def _caught(function: Function, columns: tuple[str, ...]) -> Any:
-    """The user's function, which gives a row or the text of what it raised."""
-    call = function.call
+def decoder(function: Function, schema: pa.Schema) -> Callable[[pa.Array], pa.Array]:
+    """The user's function over many records: of each a row that fits the schema, or the text of what is wrong."""
+    call, columns, row_type = function.call, schema.names, pa.struct(list(schema))
+    result = pa.struct([("row", row_type), ("error", pa.string())])
     assert call is not None, function
 
-    def decode(data: Any) -> Any:
+    def one(data: bytes | None) -> Any:
         if data is None:
             return None
         try:
-            row = call(bytes(data))
-            return None if row is None else (tuple(row.get(name) for name in columns), None)
+            row = call(data)
+            return None if row is None else {"row": {name: row.get(name) for name in columns}}
         except Exception as error:  # whatever it is, it is the record's fault: it goes to the dead letters
-            return (None, error_text(error))
+            return {"error": error_text(error)}
+
+    def judged(made: Any) -> Any:
+        try:
+            pa.array([made], result)
+        except Exception as error:  # whatever Arrow says of what a user's function gave
+            return {"error": misfit_text(error)}
+        return made
+
+    def decode(records: pa.Array) -> pa.Array:
+        made = [one(data) for data in records.to_pylist()]
+        try:
+            return pa.array(made, result)
+        except Exception:  # one of them, so all are judged
+            return pa.array([judged(each) for each in made], result)
 
     return decode
 
