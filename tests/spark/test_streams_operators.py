@@ -63,6 +63,8 @@ def orders_app() -> App:
     pairs = app.stream("pairs", value=Own("left string, right long", decode_pair, encode_pair), time="left")
     pairs.to("turned", value=Own("left string, right long", decode_pair, encode_pair))
     app.stream("loose", value=Own("n long, x double", json.loads)).to("loose-copy")
+    timed = app.stream("timed", value=Json("n long, at timestamp, log array<struct<on:date>>"), time="at")
+    timed.map_values(lambda row: {"n": row["n"], "year": row["at"].year}, schema="n long, year long").to("years")
     return app
 
 
@@ -87,6 +89,9 @@ def ran(spark: SparkSession) -> Iterator[AppTest]:
         test.feed("users", {"age": 5})
         test.feed("pairs", b"2026-01-01:1", b"none", b"later:2")
         test.feed("loose", b'{"n": 1, "x": 2}', b'{"n": "one", "x": 2}')
+        test.feed("timed", {"n": 1, "at": 1_700_000_000}, {"n": 2, "at": 1_700_000_000_000})
+        test.feed("timed", {"n": 3, "at": "9999-12-31T23:59:59.999999Z", "log": [{"on": "9999-12-31"}, None]})
+        test.feed("timed", {"n": 4, "at": "2026-01-01T00:00:00Z", "log": [{"on": "+10000-01-01"}]})
         test.run()
         yield test
 
@@ -222,6 +227,14 @@ def test_what_a_serde_of_ones_own_gives_is_of_its_columns_type_or_its_record_is_
     assert values(ran, "loose-copy") == [{"n": 1, "x": 2.0}]
     (error,) = errors_of(ran, "loose")
     assert error.startswith("the value: what it gave does not fit the schema: ")
+
+
+def test_a_time_that_python_has_not_is_the_fault_of_its_record(ran: AppTest) -> None:
+    assert values(ran, "years") == [{"n": 1, "year": 2023}, {"n": 3, "year": 9999}]
+    assert errors_of(ran, "timed") == [
+        "the column at is beyond the years 1 to 9999",
+        "the column log is beyond the years 1 to 9999",
+    ]
 
 
 def errors_of(test: AppTest, topic: str) -> list[str]:

@@ -2,18 +2,34 @@
 
 A row whose `_error` is not NULL is a poison pill. Everything happens in Spark's own functions, without Python, save for
 serdes of the user's own. A column that key and value have both is the key's; without a key, the value's.
+
+A time beyond the years 1 to 9999 is a poison pill, too. Python has none, so that it would stop every function that is
+given its row; and it mostly is one in milliseconds where JSON has seconds, which as the time of a row would make all
+others late.
 """
 
+import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from functools import reduce
+from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-from headrace.streams.compiler.columns import to_column
+from headrace.streams.compiler.columns import column, to_column
 from headrace.streams.compiler.rows import DELETED, ERROR, STAMP, TIME, VALUE
 from headrace.streams.expressions import Expression
 from headrace.streams.failing import error_text, misfit_text
@@ -25,6 +41,8 @@ from headrace.streams.shapes import Kind
 
 _CORRUPT: Final = "_corrupt"
 _LONG_BYTES: Final = 8
+_FIRST_TIME: Final = "0001-01-01"
+_LAST_TIME: Final = "9999-12-31T23:59:59.999999Z"
 
 
 class _Part(NamedTuple):
@@ -55,7 +73,39 @@ def decoded(raw: DataFrame, source: Source, internal: StructType | None = None) 
         F.col("value").isNull().alias(DELETED),
         F.coalesce(*(part.error for part in parts.values()), _missing_key(source)).alias(ERROR),
     )
-    return _with_time(rows, source)
+    return _with_time(rows if source.internal else _with_times(rows, source), source)
+
+
+def _with_times(rows: DataFrame, source: Source) -> DataFrame:
+    """With an error for those which have a time in their columns that cannot be."""
+    beyond = {name: _is_beyond(column(name), rows.schema[name].dataType) for name in names(source.shape.columns)}
+    errors = [F.when(it, _beyond(f"the column {name}")) for name, it in beyond.items() if it is not None]
+    return rows.withColumn(ERROR, F.coalesce(F.col(ERROR), *errors)) if errors else rows
+
+
+def _is_beyond(value: Column, kind: DataType) -> Column | None:
+    """Whether there is a time before the year 1 or after the year 9999 in it; None if it can have none."""
+    match kind:
+        case TimestampType() | TimestampNTZType() | DateType():
+            first, last = (F.lit(each).cast(kind) for each in (_FIRST_TIME, _LAST_TIME))
+            return F.coalesce((value < first) | (value > last), F.lit(False))
+        case StructType():
+            inner = (_is_beyond(value.getField(field.name), field.dataType) for field in kind.fields)
+            found = [each for each in inner if each is not None]
+            return reduce(operator.or_, found) if found else None
+        case ArrayType():
+            element = kind.elementType
+            if _is_beyond(value, element) is None:
+                return None
+            return F.coalesce(F.exists(value, lambda each: cast("Column", _is_beyond(each, element))), F.lit(False))
+        case MapType():
+            entry = StructType([StructField("key", kind.keyType), StructField("value", kind.valueType)])
+            return _is_beyond(F.map_entries(value), ArrayType(entry))
+    return None
+
+
+def _beyond(what: str) -> Column:
+    return F.lit(f"{what} is beyond the years 1 to 9999")
 
 
 def _with_time(rows: DataFrame, source: Source) -> DataFrame:
@@ -65,9 +115,13 @@ def _with_time(rows: DataFrame, source: Source) -> DataFrame:
         return rows
     time = to_column(source.time).cast("timestamp")
     # A tombstone has no columns to take its time from, and keeps that of its record.
-    missing = time.isNull() & ~F.col(DELETED) & F.col(ERROR).isNull()
-    error = F.when(missing, F.lit(f"its time, {source.time}, is NULL")).otherwise(F.col(ERROR))
-    return rows.withColumns({ERROR: error, TIME: F.coalesce(time, F.col(TIME))})
+    missing = time.isNull() & ~F.col(DELETED)
+    is_beyond = cast("Column", _is_beyond(time, TimestampType()))
+    said = f"its time, {source.time},"
+    error = F.when(missing, F.lit(f"{said} is NULL")).when(is_beyond, _beyond(said))
+    return rows.withColumns(
+        {ERROR: F.coalesce(F.col(ERROR), error), TIME: F.coalesce(F.when(~is_beyond, time), F.col(TIME))}
+    )
 
 
 def _missing_key(source: Source) -> Column:
