@@ -198,3 +198,32 @@ def test_windows_behind_a_deduplication_close_by_the_grace(spark: SparkSession) 
             test.feed("clicks", {"user": "ann", "n": number % 3}, at=at(second))
             test.run()
         assert windows(test, "minutes") == [("ann", "00:00", "01:00", 2)]
+
+
+def test_a_session_of_somebody_elses_keeps_its_settings_and_the_app_has_its_own(spark: SparkSession) -> None:
+    """As a plain session has them, of a program that runs in Berlin, where the clock shows one hour twice."""
+    plain = {
+        "spark.sql.session.timeZone": "Europe/Berlin",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+        ),
+    }
+    before = {name: spark.conf.get(name) for name in plain}
+    app = App("elsewhere", "nowhere:1", partitions=1)
+    stream = app.stream("in", value=Json("n long, at timestamp"))
+    stream.group_by("at").reduce(lambda one, other: {**one, "n": one["n"] + other["n"]}).to("out")
+    try:
+        for name, value in plain.items():
+            spark.conf.set(name, value)
+        with app.test(spark) as test:
+            test.feed("in", {"n": 1, "at": "2025-10-26T00:30:00Z"}, {"n": 2, "at": "2025-10-26T01:30:00Z"})
+            test.feed("in", {"n": 4, "at": "2025-10-26T01:30:00"})
+            test.run()
+            assert sorted((row.json["at"][11:16], row.json["n"]) for row in test.read("out")) == [
+                ("00:30", 1),
+                ("01:30", 6),
+            ]
+        assert {name: spark.conf.get(name) for name in plain} == plain
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, str(value))

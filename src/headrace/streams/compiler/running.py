@@ -45,6 +45,12 @@ _IDLE: Final = "Waiting"  # begins what Spark says of a query that has nothing t
 _SETTINGS: Final = {
     # What cannot be computed is NULL. Otherwise one row with an amount of 'x' or a division by 0 would stop the app.
     "spark.sql.ansi.enabled": "false",
+    # Of a session that somebody else has made. Otherwise keys and times without a zone would mean what they mean where
+    # the driver stands, and what keeps state of our own would be refused.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
 }
 
 
