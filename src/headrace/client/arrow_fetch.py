@@ -38,6 +38,7 @@ MAX_WAIT_MS: Final = 500
 PATIENCE_SECONDS: Final = 60.0  # as default.api.timeout.ms
 _UNKNOWN_TOPIC_SECONDS: Final = 5.0  # a topic that was there is not known for a moment only to a broker that is late
 _NAMES_ONLY: Final = 12
+_LEAST_THROTTLE_MS: Final = 10  # a broker that withholds and names no time is not asked without a pause
 _NO_SUCH_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
@@ -180,10 +181,14 @@ async def _ask(cluster: Cluster, part: Part, settings: FetchSettings) -> Partiti
         topics=[FetchTopic(part.topic, known.id, [row])],
     )
     max_version = _NAMES_ONLY if known.id == ZERO_UUID else None
-    response: FetchResponse = await cluster.send(leader.id, request, min_version=4, max_version=max_version)
-    if response.error_code:
-        raise error_for(response.error_code)
-    return response.responses[0].partitions[0]
+    while True:
+        response: FetchResponse = await cluster.send(leader.id, request, min_version=4, max_version=max_version)
+        if response.error_code:
+            raise error_for(response.error_code)
+        if response.responses:
+            return response.responses[0].partitions[0]
+        # A quota withholds the answer, and says for how long. However long that is, it is not the log that is stuck.
+        await asyncio.sleep(max(response.throttle_time_ms, _LEAST_THROTTLE_MS) / 1000)
 
 
 async def _topic(cluster: Cluster, part: Part) -> Topic:

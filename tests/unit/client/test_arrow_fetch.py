@@ -107,3 +107,14 @@ def test_what_does_not_come_is_not_waited_for_for_ever(broker: headrace.Broker, 
     settings = FetchSettings(max_wait_ms=10, patience_seconds=0.1)
     with pytest.raises(RequestTimedOutError, match=f"nothing came from offset {ROWS} on.*ends at {ROWS}"):
         list(fetch_tables(cluster, [Part("one", 0, 0, ROWS + 1)], settings))
+
+
+def test_a_quota_makes_reading_slower_and_nothing_else() -> None:
+    # A window of a second instead of eleven: what is withheld may come soon.
+    with headrace.Broker(quota_window_num=2, quota_window_size_seconds=1) as broker:
+        broker.create_topic("one", partitions=1)
+        fill(broker)
+        with headrace.Admin(broker.address) as admin:
+            admin.alter_quotas({"client-id": "slow"}, {"consumer_byte_rate": 1_500_000})
+        found = ha.read("one", broker.address, client_id="slow")
+        assert found.column("offset").to_pylist() == list(range(ROWS))
