@@ -21,14 +21,13 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from headrace.client.arrow_write import TableWriter
 from headrace.client.producer import Producer
 from headrace.spark import batch_writer, driver_sink, session
-from headrace.spark.exactly_once import AppSink
 from tests.support.spark_settings import QUICK_START
 
 _LOOK_SECONDS: Final = 0.3
 # After which function a driver dies, by the name of the place.
 _PLACES: Final[dict[str, tuple[type, str]]] = {
     "middle": (TableWriter, "add"),
-    "before": (AppSink, "_mark"),
+    "before": (Producer, "send_offsets"),
     "after": (Producer, "commit_transaction"),
 }
 

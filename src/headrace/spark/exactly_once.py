@@ -10,14 +10,23 @@ after a failure the object is of no use any more, and a new one finds out what b
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from headrace.client.admin import Admin
 from headrace.client.arrow_write import TableWriter
-from headrace.client.errors import FencedError, KafkaError, TransactionAbortedError, WrongStateError, error_for
+from headrace.client.commits import OffsetAndMetadata
+from headrace.client.errors import (
+    FencedError,
+    KafkaError,
+    PartialError,
+    TransactionAbortedError,
+    UnknownTopicError,
+    WrongStateError,
+    error_for,
+)
 from headrace.client.producer import Producer
 from headrace.client.producer_core import producer_settings
 from headrace.client.topic_partition import TopicPartition
@@ -33,6 +42,8 @@ from headrace.spark.markers import (
 )
 from headrace.spark.sink_options import SinkOptions
 from headrace.spark.sink_rows import by_topic
+
+CommitOffsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 class MicroBatch(NamedTuple):
@@ -61,6 +72,7 @@ class AppSink:
         self._app = options.name
         self._timeout_ms = transaction_timeout_ms(options)
         self._written: tuple[str, int] | None = None  # run id and batch id of the last one
+        self._seen: set[TopicPartition] = set()  # partitions of this cluster that were asked for
         self._admin = Admin(config=options.admin())
         self._producer = Producer(config=options.transactional(self._app))
         try:
@@ -83,7 +95,8 @@ class AppSink:
         markers = self._markers(batch)
         is_new = batch.batch_id > last_written(markers.values(), batch.query_id)
         if is_new:
-            self._write(batch, pieces, topic or next((place.topic for place in markers), None))
+            known = (self.options.topic, topic, *(place.topic for place in markers))
+            self._write(batch, pieces, [each for each in known if each is not None])
         self._written = (batch.run_id, batch.batch_id)
         return is_new
 
@@ -117,22 +130,54 @@ class AppSink:
                 "column topic say where each row goes), or give each write an app of its own."
             )
 
-    def _write(self, batch: MicroBatch, pieces: Iterable[Any], marked: str | None) -> None:
+    def _write(self, batch: MicroBatch, pieces: Iterable[Any], topics: list[str]) -> None:
         rest = iter(pieces)
         first = next(rest, None)  # Spark computes now: a transaction that is not open yet cannot take too long
-        topic = self.options.topic or (marked if first is None else _first_topic(first))
-        if topic is None and not batch.ends:
+        marker = self._marker(batch, topics) if first is None else self._marker_beside(batch, first)
+        if marker is None:
             return  # nothing to write, and nothing to remember
         with explained(self._app, self._timeout_ms), self._producer.transaction():
             send(self._producer, chain(() if first is None else (first,), rest), self.options)
-            self._mark(batch, topic)
+            self._producer.send_offsets(*marker)
 
-    def _mark(self, batch: MicroBatch, topic: str | None) -> None:
-        if batch.ends:
-            self._producer.send_offsets(source_marker(batch.ends, batch.marker), self._app)
-        else:
-            assert topic is not None
-            self._producer.send_offsets(plain_marker(topic, batch.marker), marker_group(self._app))
+    def _marker_beside(self, batch: MicroBatch, rows: Any) -> tuple[CommitOffsets, str]:
+        """What is committed with these rows, and the group that it is committed to."""
+        topic = self.options.topic or _first_topic(rows)  # which is there by then, or nothing can be sent at all
+        return self._source_marker(batch) or (plain_marker(topic, batch.marker), marker_group(self._app))
+
+    def _marker(self, batch: MicroBatch, topics: list[str]) -> tuple[CommitOffsets, str] | None:
+        """The same without rows; None if there is no topic yet that could have it."""
+        if found := self._source_marker(batch):
+            return found
+        there = {place.topic for place in self._there([TopicPartition(topic, 0) for topic in topics])}
+        topic = next((each for each in topics if each in there), None)
+        return None if topic is None else (plain_marker(topic, batch.marker), marker_group(self._app))
+
+    def _source_marker(self, batch: MicroBatch) -> tuple[CommitOffsets, str] | None:
+        """None if the micro-batch has read nothing of this cluster: a broker takes no offsets of what it has not."""
+        ends = {each: batch.ends[each] for each in self._there(batch.ends)}
+        return (source_marker(ends, batch.marker), self._app) if ends else None
+
+    def _there(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Those that this cluster has: a query may read from another one, or a topic may be deleted by now."""
+        unknown = {each.topic for each in partitions if each not in self._seen}
+        if unknown:
+            self._seen |= partitions_of(self._admin, unknown)
+        return [each for each in partitions if each in self._seen]
+
+
+def partitions_of(admin: Admin, topics: Iterable[str]) -> set[TopicPartition]:
+    """Of those topics that there are. Raises KafkaError."""
+    try:
+        found = admin.describe_topics(topics)
+    except UnknownTopicError:
+        return set()
+    except PartialError as error:
+        others = [each for each in error.errors.values() if not isinstance(each, UnknownTopicError)]
+        if others:
+            raise others[0] from None
+        found = error.results
+    return {TopicPartition(each.name, part.number) for each in found.values() for part in each.partitions}
 
 
 def _first_topic(rows: Any) -> str:

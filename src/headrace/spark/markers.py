@@ -3,8 +3,8 @@
 A marker is a committed offset whose metadata says `<query id>:<batch id>`. It is committed in the transaction that has
 the rows of the micro-batch, so both are there or neither. If the query reads topics, the offset is the end of what the
 micro-batch has read, of each partition, in the group of the application's name: one write is the marker, the exact
-lag, and the proof of what was consumed. If it reads something else, the marker stands in a group of its own
-(`<app>.marker`), on partition 0 of an output topic, and its offset is the number of micro-batches.
+lag, and the proof of what was consumed. If it reads something else, or topics of another cluster, the marker stands in
+a group of its own (`<app>.marker`), on partition 0 of an output topic, and its offset is the number of micro-batches.
 
 A micro-batch whose id is not above the marker's is written already, and skipped. Another query id means another
 checkpoint (the application was reset): its first micro-batch starts afresh, instead of skipping for ever. A query that

@@ -109,6 +109,39 @@ def test_end_offsets_are_the_marker_and_the_lag(bootstrap: str, topic: str) -> N
             assert not sink.has(batch(3))
 
 
+def test_what_is_read_from_another_cluster_is_marked_beside_the_output(bootstrap: str, topic: str) -> None:
+    app, here, elsewhere = unique("app"), unique("in"), unique("elsewhere")
+    with headrace.Admin(bootstrap) as admin:
+        admin.create_topic(here, partitions=1)
+        eventually(lambda: bool(admin.describe_topic(here).partitions))
+        with closing(AppSink(options(bootstrap, app, topic))) as sink:
+            assert sink.write(batch(0, ends={elsewhere: 5}), rows("a"))
+            assert sink.write(batch(1, ends={elsewhere: 5}), [])
+            eventually(lambda: list(admin.list_group_offsets(f"{app}.marker")) == [(topic, 0)])
+        with closing(AppSink(options(bootstrap, app, topic))) as sink:
+            assert not sink.write(batch(1, ends={elsewhere: 5}), [])
+            assert sink.write(batch(2, ends={elsewhere: 7, here: 3}), rows("b"))
+            eventually(lambda: list(admin.list_group_offsets(app)) == [(here, 0)])
+            assert not sink.write(batch(2, run="again", ends={elsewhere: 7, here: 3}), rows("b"))
+    assert values(topic, bootstrap) == ["a", "b"]
+
+
+def test_a_batch_without_rows_does_not_wait_for_a_topic_that_is_not_there_yet(bootstrap: str, topic: str) -> None:
+    app, later = unique("app"), unique("later")
+    with closing(AppSink(options(bootstrap, app, later))) as sink:
+        assert sink.write(batch(0), [])
+        with headrace.Admin(bootstrap) as admin:
+            admin.create_topic(later, partitions=1)
+            eventually(lambda: bool(admin.describe_topic(later).partitions))
+        assert sink.write(batch(1), rows("a"))
+    # A new query marks its beginning where the one before has left a marker.
+    with closing(AppSink(options(bootstrap, app, unique("never")))) as sink:
+        assert sink.write(batch(0, OTHER), [])
+    with closing(AppSink(options(bootstrap, app, topic))) as sink:
+        assert sink.write(batch(1, OTHER), rows("b"))
+    assert (values(later, bootstrap), values(topic, bootstrap)) == (["a"], ["b"])
+
+
 def test_what_fails_in_the_middle_is_never_seen_and_comes_whole_the_next_time(bootstrap: str, topic: str) -> None:
     app = unique("app")
 
