@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from headrace.client.admin import Admin
+from headrace.client.admin_groups import CommittedOffset
 from headrace.client.arrow_write import TableWriter
 from headrace.client.commits import OffsetAndMetadata
 from headrace.client.errors import (
@@ -36,6 +37,7 @@ from headrace.spark.markers import (
     is_taken_over,
     last_written,
     marker_group,
+    other_ends,
     plain_marker,
     read_markers,
     source_marker,
@@ -93,25 +95,25 @@ class AppSink:
         """
         self.refuse_second_write(batch)
         markers = self._markers(batch)
-        is_new = batch.batch_id > last_written(markers.values(), batch.query_id)
+        is_new = batch.batch_id > last_written(_all(markers), batch.query_id)
         if is_new:
-            known = (self.options.topic, topic, *(place.topic for place in markers))
+            known = (self.options.topic, topic, *(place.topic for places in markers for place in places))
             self._write(batch, pieces, [each for each in known if each is not None])
         self._written = (batch.run_id, batch.batch_id)
         return is_new
 
     def has(self, batch: MicroBatch) -> bool:
         """Whether the log has it already."""
-        return batch.batch_id <= last_written(self._markers(batch).values(), batch.query_id)
+        return batch.batch_id <= last_written(_all(self._markers(batch)), batch.query_id)
 
-    def _markers(self, batch: MicroBatch) -> dict[TopicPartition, Marker]:
-        """What the log says. Raises FencedError if it says that another query has the name."""
-        found: dict[TopicPartition, Marker] = {}
-        for group in (self._app, marker_group(self._app)):
-            committed = self._admin.list_group_offsets(group, require_stable=True)
-            found.update(read_markers(committed, group=group))
-        if self._is_alone and is_taken_over(found.values(), batch.query_id, batch.batch_id):
-            other = next(iter(found.values())).query_id
+    def _markers(self, batch: MicroBatch) -> list[dict[TopicPartition, Marker]]:
+        """What the log says, by group. Raises FencedError if it says that another query has the name."""
+        committed = self._admin.list_group_offsets(self._app, require_stable=True)
+        apart = self._admin.list_group_offsets(marker_group(self._app), require_stable=True)
+        found = [read_markers(committed, group=self._app), read_markers(apart, group=marker_group(self._app))]
+        self._refuse_other_ends(batch, committed)
+        if self._is_alone and is_taken_over(_all(found), batch.query_id, batch.batch_id):
+            other = _all(found)[0].query_id
             raise FencedError(
                 ErrorCode.PRODUCER_FENCED,
                 f"Another query ({other}) writes as application {self._app!r}, and has replaced the marker of this "
@@ -120,6 +122,19 @@ class AppSink:
                 f"{marker_group(self._app)!r}.",
             )
         return found
+
+    def _refuse_other_ends(self, batch: MicroBatch, committed: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Raises WrongStateError if what was written under the id of this micro-batch is something else."""
+        other = other_ends(batch.ends, committed, batch.marker)
+        if other:
+            place = min(other)
+            raise WrongStateError(
+                f"Micro-batch {batch.batch_id} reads {place} up to offset {batch.ends[place]}, but application "
+                f"{self._app!r} has written up to {committed[place].offset}, with micro-batch {other[place]} of the "
+                "same query. So this checkpoint is older than what was written, or a copy of it is in use elsewhere: "
+                "rows would be lost, or written twice. Go on with the newest checkpoint of the query; or with a new "
+                "one, which starts afresh where startingOffsets says."
+            )
 
     def refuse_second_write(self, batch: MicroBatch) -> None:
         """Raises WrongStateError if this run has written the micro-batch already."""
@@ -164,6 +179,10 @@ class AppSink:
         if unknown:
             self._seen |= partitions_of(self._admin, unknown)
         return [each for each in partitions if each in self._seen]
+
+
+def _all(markers: Iterable[Mapping[TopicPartition, Marker]]) -> list[Marker]:
+    return [marker for places in markers for marker in places.values()]
 
 
 def partitions_of(admin: Admin, topics: Iterable[str]) -> set[TopicPartition]:

@@ -6,9 +6,10 @@ micro-batch has read, of each partition, in the group of the application's name:
 lag, and the proof of what was consumed. If it reads something else, or topics of another cluster, the marker stands in
 a group of its own (`<app>.marker`), on partition 0 of an output topic, and its offset is the number of micro-batches.
 
-A micro-batch whose id is not above the marker's is written already, and skipped. Another query id means another
-checkpoint (the application was reset): its first micro-batch starts afresh, instead of skipping for ever. A query that
-finds its own marker replaced has lost the name to another one, and must stop.
+A micro-batch whose id is not above the marker's is written already, and skipped; unless it ends elsewhere than what was
+written, which only happens with a checkpoint that is not the newest: then the query must stop. Another query id means
+another checkpoint (the application was reset): its first micro-batch starts afresh, instead of skipping for ever. A
+query that finds its own marker replaced has lost the name to another one, and must stop.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -73,6 +74,25 @@ def is_taken_over(markers: Collection[Marker], query_id: str, batch_id: int) -> 
     A query marks its first micro-batch, so later ones find its own marker, or none at all if the name is a new one.
     """
     return batch_id > 0 and bool(markers) and last_written(markers, query_id) == NONE_WRITTEN
+
+
+def other_ends(
+    ends: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, Any], marker: Marker
+) -> dict[TopicPartition, int]:
+    """Partitions of which something else was written than a micro-batch with these ends, and under which ids.
+
+    Spark logs the ends before it runs a micro-batch, so one that is repeated has the same. One of an older checkpoint
+    under the same id may not: what it reads beyond what is written would be skipped, and be lost.
+    """
+    found = {}
+    for place in ends.keys() & committed.keys():
+        written = read_marker(committed[place].metadata)
+        if written is None or written.query_id != marker.query_id or written.batch_id < marker.batch_id:
+            continue
+        beyond = ends[place] - committed[place].offset
+        if beyond > 0 or (beyond and written.batch_id == marker.batch_id):
+            found[place] = written.batch_id
+    return found
 
 
 def source_marker(ends: Mapping[TopicPartition, int], marker: Marker) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -109,6 +109,25 @@ def test_end_offsets_are_the_marker_and_the_lag(bootstrap: str, topic: str) -> N
             assert not sink.has(batch(3))
 
 
+def test_an_older_checkpoint_neither_loses_nor_doubles_rows(bootstrap: str, topic: str) -> None:
+    app, source = unique("app"), unique("in")
+    with headrace.Admin(bootstrap) as admin:
+        admin.create_topic(source, partitions=1)
+        eventually(lambda: bool(admin.describe_topic(source).partitions))
+    with closing(AppSink(options(bootstrap, app, topic))) as sink:
+        for number, end in enumerate((5, 10, 15)):
+            assert sink.write(batch(number, ends={source: end}), rows(f"up to {end}"))
+    with closing(AppSink(options(bootstrap, app, topic))) as sink:
+        # Micro-batch 1 is planned anew, and what it reads is written already.
+        assert not sink.write(batch(1, run="restored", ends={source: 12}), rows("up to 12"))
+        for end in (14, 16):  # from 14 on everything would be written again, from 15 to 16 nothing
+            with pytest.raises(WrongStateError, match=f"up to offset {end}.*written up to 15.*checkpoint is older"):
+                sink.write(batch(2, run="restored", ends={source: end}), rows(f"up to {end}"))
+        with pytest.raises(WrongStateError, match="checkpoint is older"):
+            sink.has(batch(1, run="restored", ends={source: 20}))
+    assert values(topic, bootstrap) == ["up to 5", "up to 10", "up to 15"]
+
+
 def test_what_is_read_from_another_cluster_is_marked_beside_the_output(bootstrap: str, topic: str) -> None:
     app, here, elsewhere = unique("app"), unique("in"), unique("elsewhere")
     with headrace.Admin(bootstrap) as admin:
