@@ -74,6 +74,7 @@ class AppSink:
         self._app = options.name
         self._timeout_ms = transaction_timeout_ms(options)
         self._written: tuple[str, int] | None = None  # run id and batch id of the last one
+        self._marked: dict[str, dict[TopicPartition, Marker]] = {}  # by group, what this object has committed
         self._seen: set[TopicPartition] = set()  # partitions of this cluster that were asked for
         self._admin = Admin(config=options.admin())
         self._producer = Producer(config=options.transactional(self._app))
@@ -107,11 +108,17 @@ class AppSink:
         return batch.batch_id <= last_written(_all(self._markers(batch)), batch.query_id)
 
     def _markers(self, batch: MicroBatch) -> list[dict[TopicPartition, Marker]]:
-        """What the log says, by group. Raises FencedError if it says that another query has the name."""
-        committed = self._admin.list_group_offsets(self._app, require_stable=True)
-        apart = self._admin.list_group_offsets(marker_group(self._app), require_stable=True)
-        found = [read_markers(committed, group=self._app), read_markers(apart, group=marker_group(self._app))]
-        self._refuse_other_ends(batch, committed)
+        """What the log says, by group. Raises FencedError if it says that another query has the name.
+
+        For a moment after a commit Apache Kafka says nothing about a partition that had no offset before, whether what
+        it says must be stable or not. We know what we have committed.
+        """
+        found = []
+        for group in (self._app, marker_group(self._app)):
+            committed = self._admin.list_group_offsets(group, require_stable=True)
+            found.append(self._marked.get(group, {}) | read_markers(committed, group=group))
+            if group == self._app:
+                self._refuse_other_ends(batch, committed)
         if self._is_alone and is_taken_over(_all(found), batch.query_id, batch.batch_id):
             other = _all(found)[0].query_id
             raise FencedError(
@@ -154,6 +161,8 @@ class AppSink:
         with explained(self._app, self._timeout_ms), self._producer.transaction():
             send(self._producer, chain(() if first is None else (first,), rest), self.options)
             self._producer.send_offsets(*marker)
+        offsets, group = marker
+        self._marked.setdefault(group, {}).update(dict.fromkeys(offsets, batch.marker))
 
     def _marker_beside(self, batch: MicroBatch, rows: Any) -> tuple[CommitOffsets, str]:
         """What is committed with these rows, and the group that it is committed to."""

@@ -128,6 +128,14 @@ def test_an_older_checkpoint_neither_loses_nor_doubles_rows(bootstrap: str, topi
     assert values(topic, bootstrap) == ["up to 5", "up to 10", "up to 15"]
 
 
+def test_a_topic_that_is_read_and_written_may_have_markers_of_both_kinds(bootstrap: str, topic: str) -> None:
+    with closing(AppSink(options(bootstrap, unique("app"), topic))) as sink:
+        assert sink.write(batch(0), rows("a"))
+        assert sink.write(batch(1, ends={topic: 1}), rows("b"))
+        assert not sink.write(batch(1, run="again", ends={topic: 1}), rows("b"))
+    assert values(topic, bootstrap) == ["a", "b"]
+
+
 def test_what_is_read_from_another_cluster_is_marked_beside_the_output(bootstrap: str, topic: str) -> None:
     app, here, elsewhere = unique("app"), unique("in"), unique("elsewhere")
     with headrace.Admin(bootstrap) as admin:
