@@ -4,7 +4,7 @@ With failOnDataLoss, which is the default, it is an error; otherwise the query g
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from headrace.client.topic_partition import TopicPartition
@@ -39,17 +39,25 @@ def losses(
     if lost:
         yield gone(lost)
     yield from (made_anew(topic, position) for topic in sorted(topics_made_anew))
-    for partition, held in limits.items():
-        offset = position.offsets.get(partition)
-        if partition.topic in topics_made_anew:
+    kept = {partition: held for partition, held in limits.items() if partition.topic not in topics_made_anew}
+    yield from late_begins(position, kept, limits)
+    for partition, offset in position.offsets.items():
+        held = kept.get(partition)
+        if held is None:
             continue
-        if offset is None:
-            if held.earliest > 0:
-                yield late_begin(partition, held)
-        elif offset < held.earliest:
+        if offset < held.earliest:
             yield passed(partition, offset, held)
         elif offset > held.latest:
             yield cut(partition, offset, held)
+
+
+def late_begins(
+    position: Position, partitions: Iterable[TopicPartition], limits: Mapping[TopicPartition, Limits]
+) -> Iterator[str]:
+    """Of partitions that are new since then, those which have lost their first records already."""
+    for partition in partitions:
+        if partition not in position.offsets and limits[partition].earliest > 0:
+            yield late_begin(partition, limits[partition])
 
 
 def topics_made_anew(position: Position, ids_now: Mapping[str, bytes]) -> set[str]:

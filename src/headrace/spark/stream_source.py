@@ -145,9 +145,13 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> list[InputPartition]:
         first, last = from_json(start), from_json(end)
         seen = self._seen
-        if seen is None or not last.offsets.keys() <= seen.limits.keys():  # a micro-batch from before a restart
+        is_from_before = seen is None or not last.offsets.keys() <= seen.limits.keys()  # from before a restart
+        if seen is None or is_from_before:
             seen = background.call(self._look())
         last = self._what_is_there(last, seen)
+        if is_from_before:
+            for loss in source_loss.late_begins(first, last.offsets, seen.limits):
+                source_loss.report(loss, fail=self._is_failing)
         begins = {partition: seen.limits[partition].earliest for partition in beginners(first, last)}
         pieces = split(
             ranges(first, last, begins),

@@ -382,6 +382,20 @@ class TestLosses:
             failing.latestOffset(position, ReadAllAvailable())
         assert step(going_on, position)[1] == [201]
 
+    def test_a_new_partition_that_loses_them_before_its_micro_batch_is_planned_again(
+        self, make: Any, shared: headrace.Broker, admin: headrace.Admin
+    ) -> None:
+        source = make()
+        start, _ = step(source, source.initialOffset())
+        admin.create_partitions({"t": 3})
+        fill(shared.address, "t", range(200, 205), partition=2)
+        end, found = step(source, start)
+        assert found == [200, 201, 202, 203, 204]
+        admin.delete_records({TopicPartition("t", 2): 3})
+        with pytest.raises(DataLossError, match="new partition t-2 begins at offset 3, not at 0"):
+            read(make(), start, end)
+        assert read(make(failOnDataLoss=False), start, end) == [203, 204]
+
     def test_a_checkpoint_of_something_else(self, make: Any) -> None:
         with pytest.raises(ValueError, match="that of another source"):
             make().latestOffset({"offset": 5}, ReadAllAvailable())
