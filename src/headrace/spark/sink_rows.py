@@ -49,7 +49,7 @@ def _fits(name: str, kind: Any) -> bool:
         return True
     match name:
         case "value" | "key":
-            return bool(_is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+            return _is_bytes(kind)
         case "topic":
             return _is_text(kind)
         case "headers":
@@ -64,11 +64,15 @@ def _is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def _is_bytes(kind: Any) -> bool:
+    return bool(_is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
 def _is_headers(kind: Any) -> bool:
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
         return False
-    entry = kind.value_type
-    return {entry.field(index).name for index in range(entry.num_fields)} == {"key", "value"}
+    entry = {field.name: field.type for field in kind.value_type}
+    return entry.keys() == {"key", "value"} and _is_text(entry["key"]) and _is_bytes(entry["value"])
 
 
 def by_topic(rows: Any, topic: str | None, *, with_headers: bool = True) -> Iterator[tuple[str, Any]]:

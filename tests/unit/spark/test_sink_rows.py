@@ -6,7 +6,12 @@ import pytest
 from headrace.client.errors import ConfigError
 from headrace.spark.sink_rows import by_topic, check_schema, in_pieces
 
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+def headers(key: pa.DataType, value: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.struct([("key", key), ("value", value)]))
+
+
+HEADERS = headers(pa.string(), pa.binary())
 
 
 class TestColumns:
@@ -21,6 +26,7 @@ class TestColumns:
         ]
         check_schema(pa.schema(fields), None)
         check_schema(pa.schema([("value", pa.null()), ("timestamp", pa.int64())]), "out")
+        check_schema(pa.schema([("value", pa.string()), ("headers", headers(pa.string(), pa.string()))]), "out")
 
     @pytest.mark.parametrize(
         ("fields", "topic", "complaints"),
@@ -32,6 +38,8 @@ class TestColumns:
             ([("value", pa.string()), ("partition", pa.string())], "t", ["partition is string; it must be int"]),
             ([("value", pa.string()), ("timestamp", pa.string())], "t", ["timestamp is string"]),
             ([("value", pa.string()), ("headers", pa.list_(pa.string()))], "t", ["headers is list"]),
+            ([("value", pa.string()), ("headers", headers(pa.string(), pa.int32()))], "t", ["headers is list<"]),
+            ([("value", pa.string()), ("headers", headers(pa.int32(), pa.binary()))], "t", ["headers is list<"]),
             ([("value", pa.string()), ("value", pa.string())], "t", ["2 columns value"]),
             ([("topic", pa.int32())], None, ["no column value", "column topic is int32"]),
         ],
