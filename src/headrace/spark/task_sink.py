@@ -24,7 +24,9 @@ from headrace.spark.sink_rows import COLUMNS, by_topic, in_pieces
 PIECE_ROWS: Final = 100_000  # encoded and sent together
 PIECE_BYTES: Final = 32 * 1024 * 1024
 
-_producers: dict[str, Producer] = {}  # kept by the worker from one micro-batch to the next
+# Kept by the worker, or the driver, from one micro-batch to the next, by their settings. Queries that write at the same
+# time have one each: what goes wrong in one of them must not disturb another.
+_idle: dict[str, list[Producer]] = {}
 
 
 @dataclass
@@ -56,14 +58,18 @@ def run_task(batches: Iterable[Any], options: SinkOptions) -> TaskOutput:
 
 def send_rows(batches: Iterable[Any], options: SinkOptions) -> int:
     """At least once, through a producer that stays; how many."""
-    key = repr(sorted(options.client.items()))
-    if key not in _producers:
-        _producers[key] = Producer(config=options.client)
+    idle = _idle.setdefault(repr(sorted(options.client.items())), [])
     try:
-        return send(_producers[key], pieces(batches), options)
+        producer = idle.pop()
+    except IndexError:
+        producer = Producer(config=options.client)
+    try:
+        count = send(producer, pieces(batches), options)
     except BaseException:
-        _producers.pop(key).close(timeout=0)
+        producer.close(timeout=0)
         raise
+    idle.append(producer)
+    return count
 
 
 def write_rows(batches: Iterable[Any], options: SinkOptions, batch: MicroBatch) -> str | None:
