@@ -102,13 +102,14 @@ def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1(tmp_
     assert errors == "headrace: the results are not what they must be.\n"
 
 
-def test_a_demo_that_is_told_to_end_takes_its_driver_with_it() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_told_to_end_takes_its_driver_with_it(number: signal.Signals) -> None:
     with demo("--orders", "600") as process:
         assert process.stdout is not None
         driver = next(int(found[1]) for line in process.stdout if (found := re.search(r"starts, process (\d+)", line)))
         os.kill(driver, 0)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 128 + signal.SIGTERM
+        process.send_signal(number)
+        assert process.wait(120) == 128 + number
     with pytest.raises(ProcessLookupError):
         os.kill(driver, 0)
 

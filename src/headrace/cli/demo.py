@@ -40,7 +40,8 @@ def command(orders: int, seed: int, kills: int, keep: bool, master: str) -> None
         find_java(os.environ)
     except (ValueError, ConnectionError, NoJavaError) as error:
         raise Complaint(str(error)) from None
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the driver goes with it, as by Ctrl-C
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # the driver goes with it, as by Ctrl-C; a terminal may be closed
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
     try:
         right = run(Settings(orders, seed, kills, keep, master), View(Console(highlight=False)))
     except (DriverFailedError, TimeoutError) as error:
