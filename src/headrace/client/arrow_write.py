@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.client import background
 from headrace.client.arrow_partitions import partitions_of
+from headrace.client.chance import random
 from headrace.client.column_batch import ColumnBatch
 from headrace.client.produce_wire import compression_of
 from headrace.client.producer import Producer
@@ -182,7 +183,10 @@ def _choose(rows: Any, count: int) -> Partitions:
 
 
 def _by_key(rows: Any, count: int) -> Partitions:
-    spread: Partitions = (np.arange(rows.num_rows) * count // max(rows.num_rows, 1)).astype(np.int32)
+    # From any partition on: tables of a few rows, one after the other, would leave most partitions without any.
+    first = int(random() * count)
+    pieces = np.arange(rows.num_rows) * count // max(rows.num_rows, 1)
+    spread: Partitions = ((pieces + first) % count).astype(np.int32)
     if "key" not in rows.column_names or pa.types.is_null(rows.column("key").type):
         return spread
     partitions = partitions_of(rows.column("key"), count)

@@ -95,6 +95,12 @@ class TestWriteAndRead:
         counts = np.bincount(ha.read("wide", broker.address).column("partition").to_numpy(), minlength=4)
         assert counts.tolist() == [250, 250, 250, 250]
 
+    def test_so_are_those_of_many_small_tables(self, broker: headrace.Broker) -> None:
+        with headrace.Producer(broker.address) as producer:
+            for _ in range(200):
+                ha.write({"value": [b"alone"]}, "wide", producer)
+        assert set(ha.read("wide", broker.address).column("partition").to_pylist()) == {0, 1, 2, 3}
+
     def test_columns_may_have_other_names(self, broker: headrace.Broker) -> None:
         table = pa.table({"user": ["a", "b"], "text": ["x", "y"], "place": [3, 1]})
         ha.write(table, "wide", broker.address, key="user", value="text", partition="place")
