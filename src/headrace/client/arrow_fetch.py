@@ -19,12 +19,19 @@ from headrace.client.errors import (
     OffsetOutOfRangeError,
     RequestTimedOutError,
     UnknownTopicError,
+    UnsupportedVersionError,
     error_for,
 )
 from headrace.client.metadata import Topic
 from headrace.protocol.columns import decode_batches
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from headrace.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
 from headrace.protocol.records import iter_batches
 from headrace.protocol.types import ZERO_UUID
 
@@ -38,6 +45,8 @@ MAX_WAIT_MS: Final = 500
 PATIENCE_SECONDS: Final = 60.0  # as default.api.timeout.ms
 _UNKNOWN_TOPIC_SECONDS: Final = 5.0  # a topic that was there is not known for a moment only to a broker that is late
 _NAMES_ONLY: Final = 12
+_EARLIEST_LOCAL: Final = -4  # a time of ListOffsets
+_EARLIEST_LOCAL_SINCE: Final = 8
 _LEAST_THROTTLE_MS: Final = 10  # a broker that withholds and names no time is not asked without a pause
 _NO_SUCH_TOPIC: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
@@ -138,6 +147,8 @@ async def _fetch(cluster: Cluster, part: Part, settings: FetchSettings) -> _Slic
         pause = 0.0
         try:
             row = await _ask(cluster, part, settings)
+            if _is_empty_to_the_end(row, part, settings) and await _is_local(cluster, part):
+                return _Slice(b"", (), part.end)  # compaction has left nothing between here and there
         except KafkaError as error:
             failure = error
         else:
@@ -205,14 +216,38 @@ async def _topic(cluster: Cluster, part: Part) -> Topic:
     return known
 
 
+def _is_empty_to_the_end(row: PartitionData, part: Part, settings: FetchSettings) -> bool:
+    """Whether nothing came, although it could be read up to the end of the part."""
+    end = row.last_stable_offset if settings.read_committed else row.high_watermark
+    return not row.error_code and not row.records and end >= part.end
+
+
+async def _is_local(cluster: Cluster, part: Part) -> bool:
+    """Whether the leader has the start of the part, and all that follows, on its own disk.
+
+    KIP-405: of what is in remote storage nothing comes, without an error, if that takes longer than a fetch may wait.
+    """
+    leader = cluster.metadata.leader(part.topic, part.partition)
+    if leader is None:
+        raise error_for(ErrorCode.LEADER_NOT_AVAILABLE, f"{part.topic}-{part.partition} has no leader now.")
+    wanted = [ListOffsetsTopic(part.topic, [ListOffsetsPartition(part.partition, -1, _EARLIEST_LOCAL)])]
+    try:
+        response: ListOffsetsResponse = await cluster.send(
+            leader.id, ListOffsetsRequest(-1, 0, wanted), min_version=_EARLIEST_LOCAL_SINCE
+        )
+    except UnsupportedVersionError:
+        return True  # a broker without remote storage
+    row = response.topics[0].partitions[0]
+    if row.error_code:
+        raise error_for(row.error_code)
+    return row.offset <= part.start
+
+
 def _slice(row: PartitionData, part: Part, settings: FetchSettings) -> _Slice:
     records = row.records if row.records is not None else b""
     next_offset = part.start
     for _, header in iter_batches(records):
         next_offset = max(next_offset, header.next_offset)
-    end = row.last_stable_offset if settings.read_committed else row.high_watermark
-    if not len(records) and end >= part.end:
-        next_offset = part.end  # compaction has left nothing between here and the end
     rows = row.aborted_transactions or () if settings.read_committed else ()
     aborted = [(each.producer_id, each.first_offset) for each in rows]
     return _Slice(records, aborted, min(next_offset, part.end))

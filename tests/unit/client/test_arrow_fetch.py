@@ -1,5 +1,6 @@
 """Parts of partitions as tables: in bounded steps, of one very topic, and never waiting for what does not come."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +14,14 @@ from headrace.client.admin import AsyncAdmin
 from headrace.client.arrow_fetch import FetchSettings, Part, fetch_tables, slice_bytes
 from headrace.client.cluster import Cluster
 from headrace.client.errors import OffsetOutOfRangeError, RequestTimedOutError, UnknownTopicError
+from headrace.protocol.messages.fetch import PartitionData
+from headrace.protocol.messages.list_offsets import ListOffsetsResponse, ListOffsetsTopicResponse
 from headrace.protocol.types import uuid_from_text
+from tests.support.scripted_cluster import TOPIC, ScriptedCluster
+from tests.support.scripted_peer import ALL_VERSIONS
 
 ROWS = 20_000
+LIST_OFFSETS = 2
 
 
 @pytest.fixture
@@ -118,3 +124,55 @@ def test_a_quota_makes_reading_slower_and_nothing_else() -> None:
             admin.alter_quotas({"client-id": "slow"}, {"consumer_byte_rate": 1_500_000})
         found = ha.read("one", broker.address, client_id="slow")
         assert found.column("offset").to_pylist() == list(range(ROWS))
+
+
+class Tiered(ScriptedCluster):
+    """Offsets below `local_start` are in remote storage, and it takes three fetches until they have come from there."""
+
+    def __init__(self, records: int, *, local_start: int, is_compacted: bool = False) -> None:
+        super().__init__([(0, b"%d" % number) for number in range(records)])
+        self._local_start = local_start
+        self._is_compacted = is_compacted
+        self._attempts = 0
+
+    def _list_offsets(self, node: int, request: Any) -> ListOffsetsResponse:
+        response = super()._list_offsets(node, request)
+        (row,) = response.topics[0].partitions
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(TOPIC, [row._replace(offset=self._local_start)])])
+
+    def _row(self, node: int, wanted: Any, *, has_rack: bool) -> PartitionData:
+        row = super()._row(node, wanted, has_rack=has_rack)
+        self._attempts += wanted.fetch_offset < self._local_start
+        if self._is_compacted or 0 < self._attempts < 3:
+            return row._replace(records=None)
+        return row
+
+
+def read_scripted(scripted: ScriptedCluster, part: Part) -> list[int]:
+    async def story() -> list[int]:
+        async with asyncio.timeout(120), scripted:
+            return await asyncio.to_thread(read)
+
+    def read() -> list[int]:
+        admin = AsyncAdmin(scripted.bootstrap)
+
+        async def made() -> Cluster:
+            return admin._cluster
+
+        try:
+            return offsets(fetch_tables(background.call(made()), [part], FetchSettings(max_wait_ms=10)))
+        finally:
+            background.call(admin.close())
+
+    return asyncio.run(story())
+
+
+def test_what_comes_late_from_remote_storage_is_waited_for() -> None:
+    assert read_scripted(Tiered(6, local_start=4), Part(TOPIC, 0, 0, 6)) == list(range(6))
+
+
+@pytest.mark.parametrize("version", [7, 11])  # before remote storage was known, and after
+def test_where_compaction_has_left_nothing_on_the_disk_there_is_nothing_to_wait_for(version: int) -> None:
+    scripted = Tiered(6, local_start=0, is_compacted=True)
+    scripted.peers[0]._ranges = {**ALL_VERSIONS, LIST_OFFSETS: (0, version)}
+    assert read_scripted(scripted, Part(TOPIC, 0, 2, 6)) == []
