@@ -1,5 +1,7 @@
 """Fixtures that many tests share. Those which run Apache Kafka are made once per session: a JVM costs a second."""
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,6 +18,12 @@ settings.register_profile("headrace", deadline=None, suppress_health_check=[Heal
 # CI judges a change, and not its luck: there the same examples are tried each time. Everywhere else they are new ones.
 settings.register_profile("ci", settings.get_profile("headrace"), derandomize=True)
 settings.load_profile("ci" if IN_CI else "headrace")
+
+# A run in the background of a shell, or under nohup, ignores these; programs that tests start would inherit that, and
+# not hear what tests tell them.
+for ignored in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler if ignored is signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
