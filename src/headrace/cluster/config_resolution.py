@@ -110,10 +110,15 @@ def broker_values(
     dynamic_broker: Overrides = _NOTHING, dynamic_cluster: Overrides = _NOTHING, static: Overrides = _NOTHING
 ) -> dict[str, Value]:
     """The values of all broker configs, variants for one listener included where they are set."""
-    values = BROKER_CONFIGS.defaults()
-    for layer in (static, dynamic_cluster, dynamic_broker):
-        values |= _parse_known(BROKER_CONFIGS, layer)
-    return values
+    return broker_values_above(BROKER_CONFIGS.defaults(), static, dynamic_cluster, dynamic_broker)
+
+
+def broker_values_above(values: Mapping[str, Value], *layers: Overrides) -> dict[str, Value]:
+    """The values of broker configs with what was set above them, from weak to strong."""
+    changed = dict(values)
+    for layer in layers:
+        changed |= _parse_known(BROKER_CONFIGS, layer)
+    return changed
 
 
 def topic_defaults(broker: Mapping[str, Value]) -> dict[str, Value]:

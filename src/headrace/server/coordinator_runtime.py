@@ -91,6 +91,11 @@ class CoordinatorRuntime(Generic[S]):
         topic_id = None if image is None else image.topic_ids.get(self.topic)
         return 0 if image is None or topic_id is None else len(image.topics[topic_id].partitions)
 
+    @property
+    def shards(self) -> list[S]:
+        """All that are here, those that are loading included."""
+        return [place.shard for place in self._places.values()]
+
     def index_of(self, key: str) -> int | None:
         """The partition of the topic that a key belongs to; None as long as the topic does not exist."""
         partition_count = self.partition_count

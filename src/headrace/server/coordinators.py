@@ -7,7 +7,7 @@ shard of the group hears of it here: that is all that the two know of one anothe
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from headrace.cluster.broker_configs import BROKER_CONFIGS
+from headrace.cluster.config_resolution import broker_values_above
 from headrace.cluster.config_types import Value
 from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource, Image
 from headrace.coordinator.group_settings import GroupSettings
@@ -30,16 +30,16 @@ class Coordinators:
     def __init__(
         self, values: Mapping[str, Value], partitions: Partitions, clock: Clock, new_id: Callable[[], str]
     ) -> None:
-        """`values`: of all broker configs; `new_id`: a random text for the name of a member."""
-        group_settings = GroupSettings.from_configs(values)
+        """`values`: of all broker configs, by the file; `new_id`: a random text for the name of a member."""
+        self._values_by_file = values
+        self._group_settings = GroupSettings.from_configs(values)
         transaction_settings = _transaction_settings(values)
         self._clock = clock
         self._node = ConfigResource(ConfigKind.BROKER, str(partitions.node_id))
-        self._verifies_by_file = bool(values[_VERIFICATION])
         self.groups: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             OFFSETS_TOPIC,
             GROUP_RECORDS,
-            lambda image: GroupShard(group_settings, image, new_id),
+            lambda image: GroupShard(self._group_settings, image, new_id),
             partitions,
             clock,
         )
@@ -71,10 +71,11 @@ class Coordinators:
 
     def _configure(self, image: Image) -> None:
         """What may be set while the broker runs."""
-        text = {**image.config(CLUSTER_DEFAULT), **image.config(self._node)}.get(_VERIFICATION)
-        self.admission.verifies = (
-            self._verifies_by_file if text is None else bool(BROKER_CONFIGS[_VERIFICATION].parse(text))
-        )
+        values = broker_values_above(self._values_by_file, image.config(CLUSTER_DEFAULT), image.config(self._node))
+        self.admission.verifies = bool(values[_VERIFICATION])
+        self._group_settings = GroupSettings.from_configs(values)
+        for shard in self.groups.shards:
+            shard.settings = self._group_settings
 
     def _mark(self, marking: Marking, coordinator_epoch: int, is_wanted: Callable[[], bool]) -> None:
         def finish(_: None) -> None:

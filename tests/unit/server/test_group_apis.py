@@ -2,12 +2,13 @@
 
 import pytest
 
+from headrace.cluster.image import ConfigKind
 from headrace.coordinator.consumer_group import ConsumerGroup
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from headrace.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from headrace.protocol.messages.describe_groups import DescribeGroupsRequest
-from headrace.protocol.messages.metadata_records import FeatureLevelRecord
+from headrace.protocol.messages.metadata_records import ConfigRecord, FeatureLevelRecord
 from headrace.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -20,7 +21,7 @@ from headrace.protocol.messages.offset_fetch import (
 )
 from headrace.protocol.messages.sync_group import SyncGroupRequest
 from headrace.server import coordinator_place
-from tests.support.one_node import OneNode
+from tests.support.one_node import NODE_ID, OneNode
 
 
 def test_since_version_5_sync_group_must_name_the_protocol() -> None:
@@ -90,3 +91,37 @@ def test_what_is_named_several_times_is_told_once() -> None:
     wanted = OffsetFetchRequest(groups=[everything, some, everything, some])
     fetched = node.ask("OffsetFetch", 8, wanted).groups
     assert [len(group.topics[0].partitions) for group in fetched] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("resource", ["", str(NODE_ID)])
+@pytest.mark.parametrize("is_running", [True, False])
+def test_the_time_between_two_assignments_can_be_set_for_a_broker(resource: str, *, is_running: bool) -> None:
+    node = OneNode(static={"group.consumer.assignment.interval.ms": "15000"})
+    node.create_topic("__consumer_offsets", 1, cleanup_policy="compact")
+    node.create_topic("t", 2)
+    node.controller.write(FeatureLevelRecord("group.version", 1))
+
+    def join(member: str) -> int:
+        """With how many partitions."""
+        request = ConsumerGroupHeartbeatRequest("g", member, 0, None, None, 60_000, ["t"], None, None, [])
+        answer = node.ask("ConsumerGroupHeartbeat", 1, request)
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
+        return sum(len(topic.partitions) for topic in answer.assignment.topic_partitions)
+
+    def target_of(member: str) -> int:
+        shard_group = node.coordinators.groups.look("g", lambda shard: shard.groups["g"], int).value
+        assert isinstance(shard_group, ConsumerGroup)
+        return sum(len(indexes) for indexes in shard_group.target_of(shard_group.members[member]).values())
+
+    if is_running:
+        assert join("first") == 2
+    name = "group.consumer.assignment.interval.ms"
+    node.controller.write(ConfigRecord(ConfigKind.BROKER, resource, name, "0"))
+    if not is_running:
+        node.coordinators.start(node.controller.image)
+        assert join("first") == 2
+    join("second")
+    assert target_of("second") == 1, "at once"
+    node.controller.write(ConfigRecord(ConfigKind.BROKER, resource, name, None))
+    join("third")
+    assert target_of("third") == 0, "15 seconds later"
