@@ -2,7 +2,8 @@
 
 While a round runs, appends, reads and syncs go on (`Worker.pause`). Its outcome is swapped in step by step (see
 `log.swap`): the steps on the loop, the sync after each of them in the worker. When there is nothing to do, compaction
-rests for `log.cleaner.backoff.ms`. Whatever a stop interrupts, the next start settles.
+rests for `log.cleaner.backoff.ms`; also when there is no file descriptor for a sync, which is then tried again.
+Whatever a stop interrupts, the next start settles.
 """
 
 import logging
@@ -12,7 +13,7 @@ from typing import Final
 from headrace.log.checkpoints import TopicPartition
 from headrace.log.cleaner import Cleaner
 from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan
-from headrace.log.errors import StorageError
+from headrace.log.errors import StorageError, is_without_descriptor
 from headrace.log.swap import Swap
 from headrace.server.clock import Clock, Timer
 from headrace.server.partition import Partition
@@ -91,12 +92,19 @@ class Compaction:
         else:
             self.go_on(_Step(self, partition, plan, outcome, swap))
 
-    def _has_no_room(self, partition: Partition, reason: str) -> None:
+    def _has_no_room(self, partition: Partition, reason: str, then: Callable[[], None] | None = None) -> None:
         """It rests before it tries again: what it writes in vain would be missing for others. It says so once."""
         if not self._is_short_of_room:
             _LOG.error("%r cannot be compacted: %s. It is tried again and again; make room.", partition, reason)
         self._is_short_of_room = True
-        self.start()
+        self._timer = self._clock.call_later(self.backoff_ms, then or self._next)
+
+    def _sync_again(self, step: "_Step") -> None:
+        """The directory could not be opened, so the sync has not begun. One that has, and failed, never is again."""
+        if self._partitions.has(step.partition):
+            self._worker.submit(step)
+        else:
+            self.go_on(step)
 
     def go_on(self, step: "_Step", sync_error: OSError | None = None) -> None:
         """The next step of a swap; its sync calls this again."""
@@ -104,6 +112,9 @@ class Compaction:
             return
         try:
             if self._partitions.has(step.partition):
+                if sync_error is not None and is_without_descriptor(sync_error):
+                    self._has_no_room(step.partition, str(sync_error), then=lambda: self._sync_again(step))
+                    return
                 if sync_error is not None:
                     raise step.swap.failed(sync_error)
                 if step.swap.step():

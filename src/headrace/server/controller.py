@@ -7,9 +7,9 @@ publishes the committed image and sends the replies that waited for it.
 
 A disk without room does no harm. A batch that it does not take is cut off again, the decision behind it is withdrawn,
 and whoever asked gets the error: nothing has happened, and it may be tried again. What makes room, as deletions do, is
-written where a reserve was kept for it (`reserve`). A snapshot that cannot be written is tried again later. But if a
-sync fails, or a part cannot be cut off, then the node cannot know any more what the cluster is: `on_failure` is called,
-and the broker stops.
+written where a reserve was kept for it (`reserve`). A snapshot that cannot be written is tried again later, and so is
+a sync for which there was no file descriptor: it has not begun. But if a sync fails, or a part cannot be cut off, then
+the node cannot know any more what the cluster is: `on_failure` is called, and the broker stops.
 """
 
 import logging
@@ -43,7 +43,7 @@ from headrace.cluster.quorum import (
 )
 from headrace.cluster.replay import Replay
 from headrace.log.chores import Chore, FlushPlan
-from headrace.log.errors import RecordListTooLargeError, StorageError, is_passing
+from headrace.log.errors import RecordListTooLargeError, StorageError, is_passing, is_without_descriptor
 from headrace.server.clock import Clock
 from headrace.server.later import Later
 from headrace.server.metadata_log import MetadataLog
@@ -52,6 +52,7 @@ from headrace.server.worker import Worker
 from headrace.server.write_trouble import WriteTrouble
 
 _LOG: Final = logging.getLogger(__name__)
+FLUSH_AGAIN_MS: Final = 1_000  # after there was no file descriptor for a sync
 
 R = TypeVar("R")
 
@@ -82,7 +83,8 @@ class Controller:
         self._worker = worker
         self._on_failure = on_failure
         self._levels = levels  # of the features that a new cluster gets
-        self._is_flushing = False
+        self._is_flushing = False  # or waits for a file descriptor
+        self._is_flush_late = False
         self._listeners: list[Callable[[Image, Image], None]] = []
         self._replies: deque[tuple[int, Callable[[], None]]] = deque()  # what waits for an offset to be committed
         self.settings = settings
@@ -183,9 +185,17 @@ class Controller:
             self._submit(_SnapshotChore(self, effect.snapshot, self.image, self._clock.now_ms()))
         else:
             assert isinstance(effect, DropBefore), effect
-            self._log.drop_before(effect.snapshot)
+            self._drop_before(effect.snapshot)
+
+    def _drop_before(self, snapshot: SnapshotId) -> None:
+        try:
+            self._log.drop_before(snapshot)
             for chore in self._log.log.take_chores():
                 self._submit(chore)
+        except OSError as error:
+            if not is_without_descriptor(error):
+                raise
+            _LOG.warning("old metadata is not removed: %s. The next snapshot tries again.", error)
 
     def _submit(self, chore: Chore) -> None:
         # What ends while the worker closes may want more. Closing the log syncs it, and the next start does the rest.
@@ -209,20 +219,41 @@ class Controller:
         """Sync what was appended; while a sync runs, the next ones gather."""
         if self._is_flushing:
             return
-        plan = self._log.log.plan_flush()
+        try:
+            plan = self._log.log.plan_flush()
+        except OSError as error:
+            if not is_without_descriptor(error):
+                raise
+            self._flush_later(error)
+            return
         if plan is not None:
             self._is_flushing = True
             self._submit(_FlushChore(self, plan))
 
     def _flushed(self, plan: FlushPlan) -> None:
-        self._is_flushing = False
+        self._is_flushing = self._is_flush_late = False
         plan.done()
         self._carry_out(self._quorum.step(Flushed(plan.end_offset), now_ms=self._clock.now_ms()))
         self._flush()
 
     def _flush_failed(self, plan: FlushPlan, error: OSError) -> None:
         plan.failed(error)
-        self._on_failure(error)
+        if is_without_descriptor(error):
+            self._flush_later(error)
+        else:
+            self._on_failure(error)
+
+    def _flush_later(self, error: OSError) -> None:
+        """A file could not be opened: nothing is saved, and nothing is in doubt. Whoever waits, waits longer."""
+        if not self._is_flush_late:
+            _LOG.error("changes of metadata wait for a file descriptor: %s. It is tried again and again.", error)
+        self._is_flushing = self._is_flush_late = True
+        self._clock.call_later(FLUSH_AGAIN_MS, self._flush_again)
+
+    def _flush_again(self) -> None:
+        if not self._worker.is_closing:
+            self._is_flushing = False
+            self._flush()
 
     def _commit(self, high_watermark: int) -> None:
         self._log.log.raise_high_watermark(high_watermark)

@@ -19,7 +19,7 @@ from headrace.log.fs import FileSystem, RealFileSystem
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.messages.metadata_records import ConfigRecord
 from headrace.server.clock import MovableClock
-from headrace.server.controller import Controller
+from headrace.server.controller import FLUSH_AGAIN_MS, Controller
 from headrace.server.later import Later
 from headrace.server.metadata_log import DIRECTORY, MetadataLog
 from headrace.server.worker import Worker
@@ -226,6 +226,64 @@ def test_a_sync_that_fails_is_told_and_nothing_more_is_answered() -> None:
         assert len(node.failures) == 1
         assert not answers
         assert node.config("a") is None
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("operation", "path_end", "skip"), [("sync_dir", DIRECTORY, 1), ("open", "leader-epoch-checkpoint.tmp", 0)]
+)
+def test_a_sync_without_a_descriptor_for_a_file_is_tried_again(operation: str, path_end: str, skip: int) -> None:
+    async def story() -> None:
+        fs = MemoryFileSystem()
+        node = Node(Path("/data"), fs=fs)
+        fs.faults.append(Fault(operation, errno.EMFILE, path_end, skip=skip, times=2))
+        answers: list[str] = []
+        node.controller.start().then(lambda _: answers.append("started"))
+        for value in range(9):
+            node.controller.submit(setting("a", str(value))).then(answers.append)
+        for left in (1, 0):
+            while fs.faults[0].times > left:
+                assert not node.failures
+                await asyncio.sleep(0)
+            await answer(node.worker.idle())
+            assert (answers, node.failures) == ([], [])
+            node.clock.move(FLUSH_AGAIN_MS)
+        await node.set("b", "1")
+        assert answers == ["started", *(f"a={value}" for value in range(9))]
+        node.stop()
+        again = await Node(Path("/data"), fs=fs).start()
+        assert (again.config("a"), again.config("b")) == ("8", "1")
+        again.stop()
+
+    asyncio.run(story())
+
+
+class _UnlistedFileSystem(MemoryFileSystem):
+    """A directory cannot be opened, `unlisted` times."""
+
+    unlisted = 0
+
+    def list_dir(self, path: str) -> list[str]:
+        if self.unlisted:
+            self.unlisted -= 1
+            raise OSError(errno.EMFILE, "Too many open files", path)
+        return super().list_dir(path)
+
+
+def test_old_metadata_that_cannot_be_listed_for_lack_of_descriptors_is_removed_later() -> None:
+    async def story() -> None:
+        fs = _UnlistedFileSystem()
+        node = await Node(Path("/data"), fs=fs, policy=SnapshotPolicy(max_bytes=1)).start()
+        fs.unlisted = 1
+        broken: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context))
+        for value in range(5):
+            await node.set("a", str(value))
+            await answer(node.worker.idle())
+        assert (fs.unlisted, broken, node.failures) == (0, [], [])
+        assert sum(name.endswith(".checkpoint") for name in fs.list_dir(f"/data/{DIRECTORY}")) <= 2
+        node.stop()
 
     asyncio.run(story())
 

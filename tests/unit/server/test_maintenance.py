@@ -309,6 +309,28 @@ def test_a_swap_that_the_disk_refuses_stops_no_other_log(site: Site, caplog: pyt
     assert site.cleaner.cleaned_to == {TopicPartition("good", 0): 8}
 
 
+@pytest.mark.parametrize("synced", range(4))
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_swap_without_a_descriptor_for_its_sync_goes_on_later(site: Site, synced: int, *, is_deleted: bool) -> None:
+    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append(count=10)
+    log = site.node.partition("t").log
+    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
+    site.node.worker.step()
+    site.fs.faults.append(Fault("sync_dir", errno.EMFILE, path_end="t-0", skip=synced))
+    site.pass_time(0)
+    assert (log.failure, site.cleaner.cleaned_to) == (None, {})
+    if is_deleted:
+        site.node.delete_topic("t")
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert (log.failure, log.swap is None or is_deleted) == (None, True)
+    assert site.cleaner.cleaned_to == ({} if is_deleted else {TopicPartition("t", 0): 8})
+    site.node.create_topic("u", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append("u", count=10)
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert site.cleaner.cleaned_to[TopicPartition("u", 0)] == 8
+
+
 @pytest.mark.parametrize("steps", range(1, 5))
 def test_a_topic_that_is_deleted_while_its_compacted_segments_take_their_place(site: Site, steps: int) -> None:
     site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
