@@ -35,7 +35,7 @@ class IdleConnections:
             self._timer.cancel()
 
     def _look(self) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.steady_ms()  # setting the time of day closes no connection, and keeps none
         for connection in list(self._connections):
             if connection.silent_since_ms == ACTIVE or connection.is_waiting:
                 connection.silent_since_ms = now_ms

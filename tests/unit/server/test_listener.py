@@ -235,6 +235,28 @@ def test_a_connection_on_which_nothing_happens_is_closed_and_the_others_stay() -
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("by_ms", [3_600_000, -3_600_000])
+def test_setting_the_time_of_day_makes_no_connection_idle_and_keeps_none(by_ms: int) -> None:
+    clock = MovableClock(0)
+
+    async def story() -> None:
+        limits = LIMITS._replace(connections_max_idle_ms=1000)
+        listeners = Listeners(asyncio.get_running_loop(), echo, limits, idle_clock=clock)
+        address = listeners.bind(PLAINTEXT)
+        listeners.start()
+        with connect(address) as client:
+            assert await ask(client, b"\0\0\0\x01x", 1) == b"x"
+            clock.move(500)
+            clock.set(by_ms)
+            clock.move(500)
+            assert len(listeners.connections) == 1
+            clock.move(100)
+            assert not listeners.connections
+        listeners.close()
+
+    asyncio.run(story())
+
+
 def test_without_a_limit_silence_is_no_reason_to_close() -> None:
     clock = MovableClock(0)
 
