@@ -36,6 +36,7 @@ from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 from headrace.protocol.apis import TRANSACTION_RECORDS
+from headrace.protocol.errors import DecodeError
 from headrace.protocol.internal_records import CoordinatorRecord
 from headrace.protocol.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
@@ -67,6 +68,7 @@ class TransactionState(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
+_STATES: Final = frozenset(map(int, TransactionState))
 PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 COMPLETE: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 IDLE: Final = COMPLETE | {TransactionState.EMPTY}
@@ -123,6 +125,9 @@ def tombstone_of(transactional_id: str) -> CoordinatorRecord:
 
 
 def transaction_of(value: TransactionLogValue) -> Transaction:
+    """Raises DecodeError for a state that this version does not know."""
+    if value.transaction_status not in _STATES:
+        raise DecodeError(f"state {value.transaction_status}", field="transaction_status", position=0)
     return Transaction(
         producer_id=value.producer_id,
         epoch=value.producer_epoch,

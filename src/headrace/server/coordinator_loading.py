@@ -47,10 +47,8 @@ def _replay_batch(
     producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
     for record in read_records(data, position):
         try:
-            decoded = decode_coordinator_record(types, record.key, record.value)
+            shard.replay(decode_coordinator_record(types, record.key, record.value), producer_id=producer_id)
         except DecodeError as error:
             # A newer version may have written what this one does not know; the rest still holds.
             _LOG.warning("a record at offset %d is not understood, and ignored: %s", record.offset, error)
-            continue
-        shard.replay(decoded, producer_id=producer_id)
     return header.record_count

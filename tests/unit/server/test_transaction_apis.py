@@ -7,8 +7,10 @@ import pytest
 
 from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource
 from headrace.coordinator.result import Producer
+from headrace.coordinator.transaction_state import Transaction, record_of
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.internal_records import encode_coordinator_record
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from headrace.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -458,3 +460,28 @@ def test_offsets_can_be_added_before_anybody_has_looked_for_a_group() -> None:
     assert node.ask("AddOffsetsToTxn", 0, adding).error_code == ErrorCode.NONE
     (described,) = node.ask("DescribeTransactions", 0, DescribeTransactionsRequest(["x"])).transaction_states
     assert [topic.topic for topic in described.topics] == ["__consumer_offsets"]
+
+
+def test_a_state_that_only_a_newer_version_knows_is_ignored_and_the_rest_is_loaded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = OneNode()
+    node.create_topic("__transaction_state", 1, cleanup_policy="compact")
+    for transactional_id, state in (("a", 0), ("b", 8), ("c", -1), ("d", 0)):
+        record = record_of(transactional_id, Transaction(7, 3, TIMEOUT_MS))
+        assert record.value is not None
+        value = record.value._replace(transaction_status=state)
+        key, content = encode_coordinator_record(record.type, record.key, value, record.version)
+        batch = build_batch([NewRecord(NOW_MS, key, content)])
+        node.partition("__transaction_state").append_as_coordinator(batch, now_ms=NOW_MS)
+    node.coordinators.start(node.controller.image)
+    states = node.ask("DescribeTransactions", 0, DescribeTransactionsRequest(["a", "b", "c", "d"])).transaction_states
+    assert [state.error_code for state in states] == [
+        ErrorCode.NONE,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
+        ErrorCode.NONE,
+    ]
+    assert [line for line in caplog.messages if "is not understood" in line and "state " in line] == caplog.messages
+    assert len(caplog.messages) == 2
+    assert begin(node, "d") == Producer(7, 4)
