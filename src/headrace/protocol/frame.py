@@ -164,10 +164,10 @@ class FrameSplitter:
 
     def _take_shared(self, end: int) -> Frames:
         buffer = self._shared.buffer
+        self._kept = b""
+        self._end = end  # also if a frame is refused: those before it may be put back, and it with them
         frames = split(buffer, 0, end, max_frame_bytes=self.max_frame_bytes)
         rest = frames[-1][1] if frames else 0
-        self._kept = b""
-        self._end = end
         if rest < end:
             self._keep_partial(rest, end)
         return buffer, self._shared.view, frames

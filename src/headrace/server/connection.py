@@ -60,6 +60,8 @@ class Connection:
         "_loop",
         "_mutes",
         "_on_close",
+        "_receive_buffer",
+        "_refusal",
         "_serve",
         "_sock",
         "_splitter",
@@ -93,6 +95,7 @@ class Connection:
         self._sock = sock
         self._serve = serve
         self._on_close = on_close
+        self._receive_buffer = receive_buffer
         self._splitter = FrameSplitter(receive_buffer, max_frame_bytes=max_frame_bytes)
         self._waiting: deque[_Slot] = deque()  # replies that are not ready, and ready ones behind them
         self._unsent: deque[Any] = deque()  # parts in the order of sending; the first may be sent in part
@@ -101,6 +104,7 @@ class Connection:
         self._is_reading = False
         self._is_writing = False
         self._will_send = False  # in this turn of the loop
+        self._refusal: str | None = None  # why it is closed when all that came before is answered
         self._has_frames = False  # whole ones wait in the splitter until the connection may go on
         self.listener = listener
         self.max_in_flight = max_in_flight
@@ -143,8 +147,8 @@ class Connection:
         try:
             buffer, view, ranges = frames()
         except FrameError as error:
-            self.close(str(error))
-            return
+            self._refusal = str(error)
+            buffer, view, ranges = self._receive_buffer.buffer, self._receive_buffer.view, error.frames
         serve, waiting, unsent = self._serve, self._waiting, self._unsent
         are_small = not unsent  # all that is unsent: replies of one piece, which may become one
         if self.repeated_commits is not None and len(ranges) > 1 and not waiting and not self._is_blocked:
@@ -206,7 +210,9 @@ class Connection:
             self._take(self._splitter.resume)
             if self._has_frames:  # it was blocked again, and may be free by now
                 self._loop.call_soon(self._go_on)
-        wanted = not self.is_closed and not self._is_blocked and not self._has_frames
+        if self._refusal is not None and not (self._has_frames or self._waiting or self._unsent):
+            self.close(self._refusal)
+        wanted = not (self.is_closed or self._is_blocked or self._has_frames or self._refusal is not None)
         if wanted == self._is_reading:
             return
         if wanted:

@@ -96,6 +96,35 @@ def test_requests_of_one_read_are_answered_in_order() -> None:
     run(story)
 
 
+@pytest.mark.parametrize("max_in_flight", [1, 2, 100])
+def test_requests_before_a_frame_that_is_refused_are_answered_and_then_it_is_closed(max_in_flight: int) -> None:
+    promised: list[Later[Reply]] = []
+
+    def serve(_: Connection, buffer: bytearray, __: memoryview, start: int, end: int) -> Reply | Later[Reply]:
+        body = bytes(buffer[start:end])
+        if body.startswith(b"wait"):
+            promised.append(Later())
+            return promised[-1]
+        return [body]
+
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        pair = Pair(loop, serve, max_in_flight=max_in_flight)
+        refused = struct.pack(">i", 1001) + b"x"
+        await pair.send(framed(b"a") + framed(b"wait1") + framed(b"b") + framed(b"wait2") + framed(b"c") + refused)
+        assert await pair.receive(1) == b"a"
+        for number, answer in enumerate((b"1b", b"2c")):
+            await pair.until(lambda number=number: len(promised) > number)  # type: ignore[misc]
+            assert not pair.closed
+            promised[number].resolve([answer[:1]])
+            assert await pair.receive(2) == answer
+        assert await pair.receive(1) == b""
+        assert pair.closed == [pair.connection]
+        assert "a frame of 1001 bytes" in str(pair.connection.close_reason)
+        pair.client.close()
+
+    run(story)
+
+
 def test_a_later_reply_holds_back_the_ones_behind_it() -> None:
     promised: dict[bytes, Later[Reply]] = {}
 
