@@ -27,7 +27,13 @@ from headrace.cluster.configs import (
     check_group_bounds,
     validate,
 )
-from headrace.cluster.decision import ControllerSettings, Decision, RefusedError
+from headrace.cluster.decision import (
+    MAX_RECORDS_PER_REQUEST,
+    TOO_MANY_RECORDS,
+    ControllerSettings,
+    Decision,
+    RefusedError,
+)
 from headrace.cluster.features import CORDONED_DIRECTORIES_SINCE
 from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource, Image
 from headrace.cluster.metadata_records import MetadataRecord
@@ -79,7 +85,7 @@ def _alter_each(
     changes_of: Callable[[Image, ConfigResource, Any], Mapping[str, str | None]],
 ) -> tuple[list[tuple[ErrorCode, str | None, int, str]], tuple[MetadataRecord, ...]]:
     """Each resource by itself: code, reason and what it is; and the records of those that are changed."""
-    rows = []
+    rows: list[tuple[ErrorCode, str | None, int, str]] = []
     records: list[MetadataRecord] = []
     repeated = _repeated((row.resource_type, row.resource_name) for row in resources)
     for row in resources:
@@ -91,6 +97,8 @@ def _alter_each(
         except RefusedError as refused:
             code, message = refused.code, refused.reason
         rows.append((code, message, resource.kind, resource.name))
+        if len(records) > MAX_RECORDS_PER_REQUEST:  # as Kafka: nothing is changed
+            return [(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS, *each[:2]) for each in resources], ()
     return rows, tuple(records)
 
 

@@ -20,6 +20,9 @@ Reply = TypeVar("Reply")
 # One batch of metadata records must be small enough for everybody to take in one piece, so one request may not cause
 # more than this.
 MAX_RECORDS_PER_REQUEST: Final = 10_000
+TOO_MANY_RECORDS: Final = (
+    f"one request makes at most {MAX_RECORDS_PER_REQUEST} records of metadata: ask for less at once"
+)
 
 # May this many partitions be created or deleted now, on the account of whoever asks (KIP-599)? Asking counts as doing.
 MutationQuota: TypeAlias = Callable[[int], bool]

@@ -35,10 +35,7 @@ def create_partitions(
         try:
             if times_named[name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, f"the request names the topic {name!r} twice")
-            added = _added(image, wanted, random, quota)
-            if len(records) + len(added) > MAX_RECORDS_PER_REQUEST:
-                limit = f"one request adds at most {MAX_RECORDS_PER_REQUEST} partitions"
-                raise RefusedError(ErrorCode.POLICY_VIOLATION, limit)
+            added = _added(image, wanted, random, quota, room=MAX_RECORDS_PER_REQUEST - len(records))
         except RefusedError as refused:
             rows.append(CreatePartitionsTopicResult(name, refused.code, refused.reason))
             continue
@@ -48,8 +45,9 @@ def create_partitions(
 
 
 def _added(
-    image: Image, wanted: CreatePartitionsTopic, random: RandomSource, quota: MutationQuota
+    image: Image, wanted: CreatePartitionsTopic, random: RandomSource, quota: MutationQuota, *, room: int
 ) -> list[MetadataRecord]:
+    """At most `room` records. Raises RefusedError, before replicas are placed for nothing: that takes long."""
     topic = image.topic(wanted.name)
     if topic is None:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {wanted.name!r}")
@@ -66,8 +64,8 @@ def _added(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"{count} partitions are added, and replicas are given for {len(given)}",
         )
-    if count > MAX_RECORDS_PER_REQUEST:
-        limit = f"one request adds at most {MAX_RECORDS_PER_REQUEST} partitions, not {count}"
+    if count > room:
+        limit = f"one request adds at most {MAX_RECORDS_PER_REQUEST} partitions; {room} are left for these {count}"
         raise RefusedError(ErrorCode.POLICY_VIOLATION, limit)
     check_quota(quota, count)
     replication_factor = len(topic.partitions[0].replicas)

@@ -8,6 +8,7 @@ from headrace.cluster.assignments import given_partition, placed_partitions
 from headrace.cluster.config_changes import TopicConfigRows, changed_configs
 from headrace.cluster.decision import (
     MAX_RECORDS_PER_REQUEST,
+    TOO_MANY_RECORDS,
     ControllerSettings,
     Decision,
     MutationQuota,
@@ -57,7 +58,12 @@ def create_topics(
 ) -> Decision[CreateTopicsResponse]:
     """Answer CreateTopics. `describable` are the topics whose configs the asker may see; None means all."""
     creation = _Creation(image, settings, request, chance, quota, describable)
-    rows = [creation.create(wanted) for wanted in request.topics]
+    rows = []
+    for wanted in request.topics:
+        rows.append(creation.create(wanted))
+        if len(creation.records) > MAX_RECORDS_PER_REQUEST:  # as Kafka: nothing is created, and nobody waits for more
+            too_many = RefusedError(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)
+            return Decision((), CreateTopicsResponse(topics=[_refusal(each, too_many) for each in request.topics]))
     records = () if request.validate_only else tuple(creation.records)
     return Decision(records, CreateTopicsResponse(topics=rows))
 
@@ -89,9 +95,7 @@ class _Creation:
         try:
             return self._create(wanted)
         except RefusedError as refused:
-            return CreatableTopicResult(
-                name=wanted.name, error_code=refused.code, error_message=refused.reason, configs=()
-            )
+            return _refusal(wanted, refused)
 
     def _create(self, wanted: CreatableTopic) -> CreatableTopicResult:
         self._check_request(wanted)
@@ -213,6 +217,10 @@ class _Creation:
         if wanted.assignments:
             return len(wanted.assignments)
         return self._settings.default_partitions if wanted.num_partitions == UNSET else max(0, wanted.num_partitions)
+
+
+def _refusal(wanted: CreatableTopic, refused: RefusedError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=wanted.name, error_code=refused.code, error_message=refused.reason, configs=())
 
 
 def delete_topics(

@@ -61,6 +61,28 @@ def test_a_topics_configs_are_set_deleted_and_edited_as_lists(cluster: Cluster) 
     assert configs(cluster, TOPIC, "orders") == {"cleanup.policy": "delete"}
 
 
+def test_a_request_that_would_make_more_than_ten_thousand_records_changes_nothing(cluster: Cluster) -> None:
+    def change(count: int) -> tuple[int, set[tuple[int, int]]]:
+        rows = [
+            AlterConfigsResource(METRICS, f"m{at}", [AlterableConfig("interval.ms", SET, "500")]) for at in range(count)
+        ]
+        request = IncrementalAlterConfigsRequest(rows)
+        decision = alter_configs_incrementally(cluster.image, cluster.settings, request)
+        responses = decision.reply.responses
+        assert [row.resource_name for row in responses] == [row.resource_name for row in rows]
+        return len(decision.records), {(row.error_code, row.resource_type) for row in responses}
+
+    assert change(10_000) == (10_000, {(ErrorCode.NONE, METRICS)})
+    assert change(10_001) == (0, {(ErrorCode.POLICY_VIOLATION, METRICS)})
+    given = [
+        legacy.AlterConfigsResource(METRICS, f"m{at}", [legacy.AlterableConfig("interval.ms", "500")])
+        for at in range(10_001)
+    ]
+    decision = alter_configs(cluster.image, cluster.settings, legacy.AlterConfigsRequest(given))
+    assert decision.records == ()
+    assert {row.error_code for row in decision.reply.responses} == {ErrorCode.POLICY_VIOLATION}
+
+
 def test_appending_to_an_unset_list_begins_with_its_default(cluster: Cluster) -> None:
     assert alter(cluster, TOPIC, "orders", ("cleanup.policy", APPEND, "compact"))[0] == "NONE"
     assert configs(cluster, TOPIC, "orders") == {"cleanup.policy": "delete,compact"}

@@ -1,12 +1,13 @@
 """Topics are created, deleted and get more partitions: what is asked, what is answered, what is written."""
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from headrace.cluster.image import ConfigResource
 from headrace.cluster.partitions import create_partitions
-from headrace.cluster.topics import create_topics, delete_topics
+from headrace.cluster.topics import Chance, create_topics, delete_topics
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -217,7 +218,30 @@ def test_one_request_creates_ten_thousand_partitions_at_most() -> None:
         "a": "POLICY_VIOLATION",
         "b": "POLICY_VIOLATION",
     }
-    assert errors(create(cluster, wanted("a", 5000), wanted("b", 5000))) == {}
+    assert errors(create(cluster, wanted("a", 4999), wanted("b", 4999))) == {}, (
+        "10,000 records with those of the topics"
+    )
+
+
+def test_a_request_that_would_make_more_than_ten_thousand_records_is_refused_as_a_whole_and_at_once() -> None:
+    cluster = Cluster(1)
+    ids: list[bytes] = []
+
+    def new_uuid() -> bytes:
+        ids.append(cluster.random.randbytes(16))
+        return ids[-1]
+
+    configs = [CreatableTopicConfig("retention.ms", "5"), CreatableTopicConfig("segment.ms", "7")]
+    topics = [wanted("bad name"), *(wanted(f"t{number}", configs=configs) for number in range(5000))]
+    for validate_only in (True, False):
+        ids.clear()
+        request = CreateTopicsRequest(topics=topics, validate_only=validate_only)
+        decision = create_topics(cluster.image, cluster.settings, request, Chance(cluster.random, new_uuid))
+        assert decision.records == ()
+        assert [row.name for row in decision.reply.topics] == [topic.name for topic in topics]
+        assert {row.error_code for row in decision.reply.topics} == {ErrorCode.POLICY_VIOLATION}
+        assert len(ids) == 2501, "each makes 4 records"
+    assert errors(create(cluster, *topics[1:2501])) == {}
 
 
 def test_a_quota_refuses_what_is_too_much_and_lets_the_rest_pass() -> None:
@@ -343,6 +367,30 @@ def test_additions_that_make_no_sense_are_refused() -> None:
     topic = cluster.image.topic("orders")
     assert topic is not None
     assert len(topic.partitions) == 2
+
+
+def test_no_replicas_are_placed_for_more_partitions_than_one_request_adds() -> None:
+    cluster = Cluster(1)
+    placed: list[str] = []
+
+    class Counting(Random):
+        def randrange(self, *stop: int) -> int:  # type: ignore[override]
+            placed.append("")
+            return super().randrange(*stop)
+
+    for name in "abcd":
+        cluster.create_topic(name, [1])
+    topics = [CreatePartitionsTopic(name, 6001, None) for name in "abc"] + [CreatePartitionsTopic("d", 4001, None)]
+    create_partitions(cluster.image, CreatePartitionsRequest(topics=topics[:1]), Counting(1))
+    for_one, placed[:] = len(placed), []
+    decision = create_partitions(cluster.image, CreatePartitionsRequest(topics=topics), Counting(1))
+    assert [ErrorCode(row.error_code).name for row in decision.reply.results] == [
+        "NONE",
+        "POLICY_VIOLATION",
+        "POLICY_VIOLATION",
+        "NONE",
+    ]
+    assert (len(decision.records), len(placed)) == (10_000, 2 * for_one)
 
 
 def test_a_cluster_of_an_old_release_gets_records_that_it_can_read() -> None:
