@@ -75,6 +75,7 @@ def numbers_app(peeked: Path) -> App:
     numbers.filter(lambda row: row["name"].startswith("o"), name="starting").to("starting")
     numbers.flat_map(times, "number long", name="times").to("times")
     numbers.map_values(lambda row: {"text": row["n"]}, schema="text boolean", name="typed").to("typed")
+    numbers.map_values(lambda row: {"half": row["n"] / 2}, schema="half long", name="halves").to("halves")
     numbers.map_values(sixths, schema="sixth long, together long", name="sixths").to("sixths")
     numbers.filter(vectorized(lambda rows: pc.greater(rows["n"], 2)), name="above-2").to("above-2")
     numbers.check(vectorized(lambda rows: pc.less(rows["n"], 5)), "not below 5", name="under-5").to("under-5")
@@ -180,6 +181,16 @@ def test_what_does_not_fit_the_schema_is_the_fault_of_its_row(ran: AppTest, dead
     assert [record.json["text"] for record in ran.read("typed")] == [None]
     assert len(dead["typed"]) == 7
     assert "does not fit the schema" in (header(dead["typed"][0], "error") or "")
+
+
+def test_numbers_are_not_cut_to_whole_ones(ran: AppTest, dead: dict[str, list[Record]]) -> None:
+    assert values(ran, "halves", "half") == [0, 1, 2, 3]
+    one, half, _, _ = dead["halves"]
+    assert (one.json["name"], half.json["name"]) == ("one", "half")
+    assert (
+        header(one, "error")
+        == "what it gave does not fit the schema: ValueError: 0.5 is not a whole number, which int64 needs"
+    )
 
 
 def test_peek_sees_each_row_once_and_passes_it_on(ran: AppTest, dead: dict[str, list[Record]], peeked: Path) -> None:

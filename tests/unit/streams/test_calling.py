@@ -82,10 +82,15 @@ def test_what_it_raises_and_what_it_should_not_give_is_its_failure() -> None:
         columns_made(made_by(lambda _: [1, 2, 3]), ROWS, SCHEMA)
 
 
-@pytest.mark.parametrize("values", [["a", "b", "c"], pa.array(["a", "b", "c"]), [1, 2, "3"]])
+@pytest.mark.parametrize("values", [["a", "b", "c"], pa.array(["a", "b", "c"]), [1, 2, "3"], [1, 2, 5.5]])
 def test_what_does_not_fit_the_schema_is_told(values: Any) -> None:
     with pytest.raises(RefusedError, match="what it gave does not fit the schema"):
         columns_made(made_by(lambda _: {"twice": values}), ROWS, SCHEMA)
+
+
+def test_what_can_be_read_once_only_is_looked_at_too() -> None:
+    with pytest.raises(RefusedError, match=r"5\.5 is not a whole number"):
+        columns_made(made_by(lambda _: {"twice": iter([1, 2, 5.5])}), ROWS, SCHEMA)
 
 
 def test_a_value_for_each_row_is_wanted_and_anything_else_is_the_fault_of_no_row() -> None:

@@ -31,5 +31,12 @@ def test_what_raises_and_what_does_not_fit_is_the_fault_of_its_record() -> None:
     assert good == {"row": {"n": 1, "x": None}, "error": None}
     assert misfit["row"] is None
     assert misfit["error"].startswith("what it gave does not fit the schema: ")
+    assert decoded(b'{"n": 5.5, "x": 5.5}', b'{"n": 5.0}') == [
+        {
+            "row": None,
+            "error": "what it gave does not fit the schema: ValueError: 5.5 is not a whole number, which int64 needs",
+        },
+        {"row": {"n": 5, "x": None}, "error": None},
+    ]
     assert broken["error"].startswith("json.decoder.JSONDecodeError: ")
     assert no_dict["error"].startswith("AttributeError: ")

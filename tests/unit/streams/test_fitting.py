@@ -37,6 +37,14 @@ def test_values_become_what_their_columns_hold() -> None:
     assert fit((None,) * 5) == (None,) * 5
 
 
+def test_numbers_are_not_cut() -> None:
+    fit = fitting(StructType([StructField("ns", ArrayType(LongType())), StructField("n", LongType())]), "state 'it'")
+    assert fit(([1, 2.0], 3.0)) == ([1, 2], 3)
+    for column, values in (("n", (None, 5.5)), ("ns", ([1, 5.5], None))):
+        with pytest.raises(ValueError, match=rf"does not fit column '{column}': ValueError: 5.5 is not a whole number"):
+            fit(values)
+
+
 @pytest.mark.parametrize(("column", "value"), [(0, "one"), (1, "one"), (2, "soon"), (3, [1]), (4, {"a": "b"})])
 def test_what_does_not_fit_is_refused_with_its_column(column: int, value: Any) -> None:
     values = [None] * 5

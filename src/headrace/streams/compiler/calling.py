@@ -4,7 +4,7 @@ What a function raises is a FailedError, and concerns the rows that it got. That
 or too few is a mistake of the function and of no row: it stops the query whatever becomes of rows that fail.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.streams.failing import error_text, misfit_text
 from headrace.streams.functions import Function, Vectorized
+from headrace.streams.whole_numbers import array_of
 
 Row = dict[str, Any]
 
@@ -66,9 +67,14 @@ def _fitting(function: Function, values: Any, type_: pa.DataType, count: int) ->
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     try:
-        made = values.cast(type_) if isinstance(values, pa.Array) else pa.array(values, type_)
-    except Exception as error:  # whatever Arrow says of what a user's function gave
+        made = values.cast(type_) if isinstance(values, pa.Array) else array_of(_kept(values), type_)
+    except Exception as error:  # whatever is said of what a user's function gave
         raise RefusedError(misfit_text(error)) from error
     if len(made) != count:
         raise WrongLengthError(f"{function} is vectorized, and gave {len(made)} values for {count} rows")
     return made
+
+
+def _kept(values: Any) -> Any:
+    """As a list what can be read once only."""
+    return list(values) if isinstance(values, Iterator) else values

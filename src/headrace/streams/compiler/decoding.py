@@ -38,6 +38,7 @@ from headrace.streams.plan import PROCESSING_TIME, Source
 from headrace.streams.schema import names, schema_text
 from headrace.streams.serdes import BytesSerde, JsonSerde, LongSerde, OwnSerde, Serde, StringSerde
 from headrace.streams.shapes import Kind
+from headrace.streams.whole_numbers import array_of
 
 _CORRUPT: Final = "_corrupt"
 _LONG_BYTES: Final = 8
@@ -197,15 +198,15 @@ def decoder(function: Function, schema: pa.Schema) -> Callable[[pa.Array], pa.Ar
 
     def judged(made: Any) -> Any:
         try:
-            pa.array([made], result)
-        except Exception as error:  # whatever Arrow says of what a user's function gave
+            array_of([made], result)
+        except Exception as error:  # whatever is said of what a user's function gave
             return {"error": misfit_text(error)}
         return made
 
     def decode(records: pa.Array) -> pa.Array:
         made = [one(data) for data in records.to_pylist()]
         try:
-            return pa.array(made, result)
+            return array_of(made, result)
         except Exception:  # one of them, so all are judged
             return pa.array([judged(each) for each in made], result)
 

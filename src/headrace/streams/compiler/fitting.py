@@ -12,21 +12,28 @@ from pyspark.sql.types import StructType
 
 from headrace.streams.failing import error_text
 from headrace.streams.processor_states import Fit
+from headrace.streams.whole_numbers import has_whole_numbers, refuse_cut
 
 
 def fitting(columns: StructType, what: str) -> Fit:
     """Of the values of all columns, in their order. What it makes raises ValueError for one that does not fit."""
-    fields = [(field.name, field.type) for field in to_arrow_schema(columns, timezone="UTC")]
+    arrow = to_arrow_schema(columns, timezone="UTC")
+    fields = [(field.name, field.type, has_whole_numbers(field.type)) for field in arrow]
 
     def fit(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(_as(type_, value, name) for (name, type_), value in zip(fields, values, strict=True))
+        return tuple(
+            _as(type_, value, name, is_whole) for (name, type_, is_whole), value in zip(fields, values, strict=True)
+        )
 
-    def _as(type_: pa.DataType, value: Any, name: str) -> Any:
+    def _as(type_: pa.DataType, value: Any, name: str, is_whole: bool) -> Any:
         if value is None:
             return None
         try:
-            return pa.scalar(value, type_).as_py(maps_as_pydicts="strict")
-        except Exception as error:  # whatever Arrow says of it
+            made = pa.scalar(value, type_).as_py(maps_as_pydicts="strict")
+            if is_whole:
+                refuse_cut((value,), type_)
+        except Exception as error:  # whatever is said of it
             raise ValueError(f"{what}: {value!r} does not fit column {name!r}: {error_text(error)}") from error
+        return made
 
     return fit

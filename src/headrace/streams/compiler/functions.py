@@ -37,6 +37,7 @@ from headrace.streams.plan import Branch, Check, Filter, FlatMap, Map, Node, Pee
 from headrace.streams.schema import Schema, names, schema_text
 from headrace.streams.serdes import OwnSerde
 from headrace.streams.shapes import Kind
+from headrace.streams.whole_numbers import array_of
 
 KEPT = "_kept"
 BRANCH = "_branch"
@@ -302,12 +303,12 @@ def _fitting(outcomes: list[_Made], schema: Any) -> list[_Made]:
 
     def convert(rows: Sequence[Row]) -> None:
         for field in schema:
-            pa.array([row.get(field.name) for row in rows], field.type)
+            array_of([row.get(field.name) for row in rows], field.type)
 
     def judged(outcome: _Made) -> _Made:
         try:
             convert(outcome.rows)
-        except Exception as error:  # whatever Arrow says of a value that a user's function made
+        except Exception as error:  # whatever is said of a value that a user's function made
             return _Made([{}], misfit_text(error))
         return outcome
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headrace.streams.failing import bounded, error_text, misfit_text
 from headrace.streams.functions import Function
+from headrace.streams.whole_numbers import array_of
 
 Value = dict[str, Any]
 
@@ -126,7 +127,7 @@ _MISFITS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
 def values_array(values: Sequence[Value | None], value_type: pa.StructType, operator: str) -> pa.Array:
     """As they are kept. Raises FunctionFailedError for the first that does not fit."""
     try:
-        return pa.array(values, value_type)
+        return array_of(values, value_type)
     except _MISFITS as error:
         for value in values:
             if (reason := misfit([value], value_type)) is not None:
@@ -140,7 +141,7 @@ def values_array(values: Sequence[Value | None], value_type: pa.StructType, oper
 def misfit(values: Sequence[Value | None], value_type: pa.StructType) -> Exception | None:
     """Why they cannot be kept; None if they can."""
     try:
-        pa.array(values, value_type)
+        array_of(values, value_type)
     except _MISFITS as reason:
         return reason
     return None

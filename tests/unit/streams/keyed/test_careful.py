@@ -81,6 +81,7 @@ def test_a_row_counts_in_all_of_its_windows_or_in_none() -> None:
     ("made", "why"),
     [
         ({"v": "text"}, "what it gave does not fit the schema: "),
+        ({"v": 5.5}, "what it gave does not fit the schema: ValueError: 5.5 is not a whole number"),
         (7, "it must give a dict of columns, or None, and gave 7"),
     ],
 )

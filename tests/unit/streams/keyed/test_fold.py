@@ -59,6 +59,9 @@ def test_what_a_function_gives_must_fit_the_schema() -> None:
     story = Story(Fold(results(reducing(lambda one, other: {"v": "text"}), windowed=False)))
     with pytest.raises(FunctionFailedError, match=r"\{'v': 'text'\} does not fit struct<v: int64>"):
         story.step(In("a", 1, 1), In("a", 2, 2))
+    cut = Story(Fold(results(reducing(lambda one, other: {"v": 5.5}), windowed=False)))
+    with pytest.raises(FunctionFailedError, match=r"\{'v': 5.5\} does not fit struct<v: int64>: 5.5 is not a whole"):
+        cut.step(In("a", 1, 1), In("a", 2, 2))
     other = Story(Fold(results(reducing(lambda one, other: 7), windowed=False)))
     with pytest.raises(FunctionFailedError, match="must give a dict"):
         other.step(In("a", 1, 1), In("a", 2, 2))
