@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
 
@@ -24,6 +25,16 @@ Row = dict[str, Any]
 _WINDOW: Final = names(WINDOW_COLUMNS)
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOATS: Final = frozenset({"float", "double"})
+_NUMBER: Final = ((int, float, Decimal), "a number")
+# By the type of a column: what its values, as `row_of` gives them, can be compared with. Others are not known well.
+_COMPARABLE: Final[dict[str, tuple[type | tuple[type, ...], str]]] = {
+    **dict.fromkeys((*_INTEGERS, *_FLOATS, "decimal"), _NUMBER),
+    "string": (str, "a str"),
+    "binary": (bytes, "bytes"),
+    "boolean": (bool, "a bool"),
+    "date": (date, "a date"),
+    "timestamp": (datetime, "a datetime with a time zone"),
+}
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,17 @@ def key_of(table: TableTopic, values: tuple[Any, ...]) -> bytes | None:
     is_plain = table.types[table.shape.key[0]] in ("string", *_INTEGERS) and isinstance(value, str | int)
     is_text = table.key is None or isinstance(table.key, StringSerde)
     return str(value).encode() if is_plain and is_text else None
+
+
+def refuse_bound(table: TableTopic, column: str, bound: object) -> None:
+    """What the values of a column cannot be compared with; None is no bound. Raises PlanError."""
+    column_type = table.types[column]
+    wanted, said = _COMPARABLE.get((column_type or "").partition("(")[0], (object, ""))
+    is_other = not isinstance(bound, wanted) or (column_type == "date" and isinstance(bound, datetime))
+    if bound is not None and is_other:
+        raise PlanError(f"{bound!r} is no bound of {column}: in the table {table.name!r} it is {said}")
+    if column_type == "timestamp" and isinstance(bound, datetime) and bound.tzinfo is None:
+        raise PlanError(f"{bound!r} has no time zone: give a datetime with one")
 
 
 def from_text(text: str, column_type: str | None) -> Any:

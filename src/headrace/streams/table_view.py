@@ -21,7 +21,7 @@ from headrace.client.admin import AsyncAdmin
 from headrace.client.errors import UnknownTopicError
 from headrace.streams.errors import PlanError
 from headrace.streams.plan import Plan
-from headrace.streams.table_topics import Row, TableTopic, key_of, row_of, table_topic
+from headrace.streams.table_topics import Row, TableTopic, key_of, refuse_bound, row_of, table_topic
 
 _START: Final = "window_start"
 
@@ -48,6 +48,8 @@ class TableView:
     def get(self, *key: Any, window: datetime | None = None) -> Row | None:
         """The row of a key, column by column if it has several; of a windowed table that of the window which begins
         at `window`, or the latest of the key."""
+        if window is not None:
+            self._refuse_times(window)
         rows = self._of_key(key)
         if window is not None:
             rows = [row for row in rows if row[_START] == window]
@@ -55,8 +57,7 @@ class TableView:
 
     def windows(self, *key: Any, since: datetime | None = None, until: datetime | None = None) -> list[Row]:
         """The windows of a key, or of all keys, that begin from `since` on and before `until`, earliest first."""
-        if not self.table.is_windowed:
-            raise PlanError(f"the table {self.table.name!r} has no windows: ask for a key, or for a range of keys")
+        self._refuse_times(since, until)
         rows = self._of_key(key) if key else self.range()
         return [
             row for row in rows if (since is None or row[_START] >= since) and (until is None or row[_START] < until)
@@ -65,16 +66,21 @@ class TableView:
     def range(self, first: Any = None, last: Any = None) -> list[Row]:
         """Rows in the order of their keys, from `first` on and before `last`, which are of the key's first column."""
         column = self.table.group[0] if self.table.group else self.table.shape.key[0]
+        for bound in (first, last):
+            refuse_bound(self.table, column, bound)
         with self._lock:
             self._refresh()
             self._decode_all()
-            rows = [
-                row
-                for row in self._rows.values()
-                if row[column] is not None
-                and (first is None or row[column] >= first)
-                and (last is None or row[column] < last)
-            ]
+            try:
+                rows = [
+                    row
+                    for row in self._rows.values()
+                    if row[column] is not None
+                    and (first is None or row[column] >= first)
+                    and (last is None or row[column] < last)
+                ]
+            except TypeError as error:  # of a column whose type nobody has declared
+                raise PlanError(f"the values of {column} cannot be compared with these bounds: {error}") from error
         return sorted(rows, key=self._order)
 
     def refresh(self) -> int:
@@ -99,6 +105,12 @@ class TableView:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _refuse_times(self, *times: datetime | None) -> None:
+        if not self.table.is_windowed:
+            raise PlanError(f"the table {self.table.name!r} has no windows: ask for a key, or for a range of keys")
+        for time in times:
+            refuse_bound(self.table, _START, time)
 
     def _of_key(self, key: tuple[Any, ...]) -> list[Row]:
         group = self.table.group

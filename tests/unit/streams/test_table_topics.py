@@ -1,9 +1,18 @@
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
 from headrace.streams import App, Json, Long, Own, PlanError, String, col, count, sum_, tumbling
-from headrace.streams.table_topics import from_text, is_changelog, key_of, row_of, table_topic, table_topics
+from headrace.streams.table_topics import (
+    from_text,
+    is_changelog,
+    key_of,
+    refuse_bound,
+    row_of,
+    table_topic,
+    table_topics,
+)
 
 
 def the_app() -> App:
@@ -96,6 +105,33 @@ def test_keys_whose_bytes_are_known_without_looking_at_records() -> None:
     assert key_of(table_topic(plan, "users"), (-7,)) == (-7).to_bytes(8, "big", signed=True)
     assert key_of(table_topic(plan, "cities"), ("DE", "Ulm")) is None
     assert key_of(table_topic(plan, "minutes"), ("DE",)) is None
+
+
+def test_a_bound_can_be_compared_with_the_values_of_its_column() -> None:
+    columns = "n int, x decimal(9,2), s string, b binary, t boolean, d date, at timestamp, l array<int>"
+    app = App("it", "localhost:9092")
+    app.table("users", key="n", value=Json(columns)).filter(col.n > 0).to("out")
+    table = table_topic(app.plan, "users")
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    good = {"n": (1, 1.5), "x": (1, Decimal(1)), "s": ("",), "b": (b"",), "t": (True,), "d": (at.date(),), "at": (at,)}
+    for column, bounds in good.items():
+        for bound in (*bounds, None):
+            refuse_bound(table, column, bound)
+    for column, bound in (
+        ("n", "1"),
+        ("x", "1"),
+        ("s", 1),
+        ("b", ""),
+        ("t", 1),
+        ("d", at),
+        ("at", at.date()),
+        ("at", 1),
+    ):
+        with pytest.raises(PlanError, match=f"is no bound of {column}: in the table 'source-1' it is "):
+            refuse_bound(table, column, bound)
+    with pytest.raises(PlanError, match="has no time zone: give a datetime with one"):
+        refuse_bound(table, "at", at.replace(tzinfo=None))
+    refuse_bound(table, "l", "anything")
 
 
 def test_values_from_a_command_line() -> None:

@@ -86,6 +86,33 @@ def test_windows_of_a_key_and_of_all(app: App) -> None:
         plain.windows("DE")
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (datetime(2026, 1, 1), r"datetime.datetime\(2026, 1, 1, 0, 0\) has no time zone: give a datetime with one"),
+        ("2026-01-01", "'2026-01-01' is no bound of window_start: in the table 'minutes' it is a datetime with a time"),
+    ],
+)
+def test_a_time_of_a_window_is_a_datetime_with_a_zone(app: App, given: Any, sentence: str) -> None:
+    with app.query("minutes") as view:
+        for ask in (
+            lambda: view.windows("DE", since=given),
+            lambda: view.windows(until=given),
+            lambda: view.get("DE", window=given),
+        ):
+            with pytest.raises(PlanError, match=sentence):
+                ask()
+    with app.query("countries") as plain, pytest.raises(PlanError, match="has no windows"):
+        plain.get("DE", window=minute(1))
+
+
+def test_a_range_is_of_values_like_those_of_its_column(app: App) -> None:
+    with app.query("countries") as view:
+        for bounds in ((5, None), (None, b"DE")):
+            with pytest.raises(PlanError, match="is no bound of country: in the table 'countries' it is a str"):
+                view.range(*bounds)
+
+
 def test_what_a_transaction_has_not_committed_is_not_there(app: App) -> None:
     topic = f"{app.name}-countries"
     write(app, "countries", country("DE", 1))
