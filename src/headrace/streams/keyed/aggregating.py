@@ -1,7 +1,8 @@
 """Aggregations as folds: what Spark computes natively, for windows that it does not have.
 
 The results are Spark's: NULL does not count, a sum of nothing is NULL, NaN is greater than any other number, and whole
-numbers wrap around. A row is a struct of the arguments, in the order of the aggregations.
+numbers wrap around. In structs and arrays NULL is less than anything else. A row is a struct of the arguments, in the
+order of the aggregations.
 """
 
 import math
@@ -152,8 +153,15 @@ def _negated(value: Any) -> Any:
     return _EXACT.minus(value) if isinstance(value, Decimal) else -value
 
 
-def _rank(value: Any) -> Any:
-    return (isinstance(value, float) and math.isnan(value), value)
+def _rank(value: Any) -> tuple[int, Any]:
+    """Orders values as Spark does: NULL first, NaN last, structs by their fields, arrays by their elements."""
+    if value is None:
+        return (0, None)
+    if isinstance(value, float) and math.isnan(value):  # which is equal to itself here
+        return (2, None)
+    if isinstance(value, dict):
+        return (1, [_rank(each) for each in value.values()])
+    return (1, [_rank(each) for each in value] if isinstance(value, list) else value)
 
 
 def _at(kept: Value) -> tuple[int, ...]:

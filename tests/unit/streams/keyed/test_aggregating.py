@@ -1,4 +1,5 @@
 from decimal import Decimal
+from itertools import pairwise
 from math import inf, isnan, nan
 from typing import Any
 
@@ -46,6 +47,41 @@ def test_results_are_those_of_spark(part: Part, values: list[Any], result: Any) 
 
 def test_nan_is_the_greatest_number() -> None:
     assert isnan(folded(Part("n", "max", DOUBLE, DOUBLE), [nan, inf]))
+
+
+PAIR = pa.struct([("x", DOUBLE), ("of", pa.struct([("ns", pa.list_(LONG))]))])
+
+
+@pytest.mark.parametrize(
+    "ordered",
+    [
+        ([1, 5], [2]),
+        ([], [None], [None, 1], [1], [1, None], [1, 0]),
+    ],
+)
+def test_arrays_are_ordered_as_by_spark(ordered: tuple[list[int | None], ...]) -> None:
+    type_ = pa.list_(LONG)
+    for lower, upper in pairwise(ordered):
+        for values in ([lower, upper], [upper, lower]):
+            assert folded(Part("n", "min", type_, type_), values) == lower
+            assert folded(Part("n", "max", type_, type_), values) == upper
+
+
+def test_structs_are_ordered_as_by_spark_by_their_fields_with_null_first_and_nan_last() -> None:
+    ordered = [
+        {"x": None, "of": {"ns": [9]}},
+        {"x": -0.0, "of": None},
+        {"x": 0.0, "of": {"ns": None}},
+        {"x": 0.0, "of": {"ns": [1, 2]}},
+        {"x": 0.0, "of": {"ns": [1, 3]}},
+        {"x": inf, "of": {"ns": [0]}},
+        {"x": nan, "of": {"ns": [0]}},
+        {"x": float("nan"), "of": {"ns": [1]}},
+    ]
+    for lower, upper in pairwise(ordered):
+        for values in ([lower, None, upper], [upper, lower]):
+            made = (folded(Part("n", kind, PAIR, PAIR), values) for kind in ("min", "max"))
+            assert [str(each) for each in made] == [str(lower), str(upper)]
 
 
 def test_decimals_are_exact_and_averages_of_them_are_rounded_as_spark_does() -> None:
