@@ -212,6 +212,17 @@ def test_a_reset_that_is_interrupted_can_be_repeated_or_undone(app: App, monkeyp
     assert committed(app, "counts") == before
 
 
+def test_an_app_looks_for_an_interrupted_reset_when_no_reset_can_be_at_work(app: App) -> None:
+    unfinished = Path(app.state) / "@reset.new"
+    with RunLock(app.state, app=app.name):
+        unfinished.mkdir()
+        with pytest.raises(AlreadyRunningError, match="runs already"):
+            app.start()
+    with pytest.raises(PlanError, match=r"was interrupted: do it again, or undo it"):
+        app.start()
+    RunLock(app.state, app=app.name).release()  # the app that was refused has let go of it
+
+
 def test_a_reset_with_a_transaction_open_aborts_it(app: App) -> None:
     name = f"{app.name}.counts"
     with headrace.Producer(app.bootstrap, transactional_id=name) as producer:

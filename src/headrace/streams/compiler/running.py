@@ -73,10 +73,14 @@ class Running:
 
     def __init__(self, deployment: Deployment) -> None:
         """Takes the app's lock. Raises AlreadyRunningError, PlanError."""
-        refuse_unfinished(deployment.state)
         self.queries: Final[dict[str, StreamingQuery]] = {}
         self._deployment = deployment
         self._lock = RunLock(deployment.state, app=deployment.plan.app)
+        try:
+            refuse_unfinished(deployment.state)  # under the lock: until then a reset may be at work, and be interrupted
+        except BaseException:
+            self._lock.release()
+            raise
         self._reporter = Reporter(deployment.plan.app, deployment.bootstrap, deployment.master, deployment.state)
         self._views: dict[str, TableView] = {}
 
