@@ -189,6 +189,23 @@ def test_a_deduplication_behind_a_join_remembers_rows_for_as_long_as_it_says(spa
         assert [record.json["id"] for record in test.read("once")] == [0]
 
 
+def test_what_comes_from_an_operator_with_state_merges_with_what_does_not(spark: SparkSession) -> None:
+    app = App("merging", "nowhere:1", grace="0s", partitions=1, dead_letters="dead")
+    orders = app.stream("orders", value=Json("id long, n long"), key="user")
+    first = orders.filter(col.n > 0).deduplicate("id", within="1h", name="once")
+    first.merge(orders.filter(col.n <= 0)).map_values(lambda row: {"x": 6 // row["n"]}, schema="x long").to("merged")
+    counts = orders.group_by("user").agg(n=count(), name="counts").to_stream()
+    counts.merge(orders.select("user", "n")).to("all-counts")
+    with app.test(spark) as test:
+        test.feed(
+            "orders", {"id": 1, "n": 1}, {"id": 1, "n": 2}, {"id": 1, "n": 0}, {"id": 1, "n": -1}, key="a", at=at(0)
+        )
+        test.run()
+        assert sorted(record.json["x"] for record in test.read("merged")) == [-6, 6]
+        assert [record.json["n"] for record in test.read("dead")] == [0]
+        assert sorted(record.json["n"] for record in test.read("all-counts")) == [-1, 0, 1, 2, 4]
+
+
 def test_windows_behind_a_deduplication_close_by_the_grace(spark: SparkSession) -> None:
     app = App("closing", "nowhere:1", grace="0s", partitions=1)
     once = app.stream("clicks", value=Json("user string, n long")).deduplicate("n", within="1h", name="once")

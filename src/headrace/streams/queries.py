@@ -5,7 +5,8 @@ change: final windows, outer joins, native sessions. In `update` it leaves whene
 operators can do both, and a native one that is followed by another stateful operator must append. So a plan is cut
 
 1. after a stateful operator that another stateful one and somebody else read: a query has one result;
-2. after stateful operators whose results are merged without another stateful operator;
+2. after stateful operators whose results are merged without another stateful operator, with each other or with rows
+   that have passed none: a query with state has only its result;
 3. between two stateful operators which share no output mode, and after those whose rows do not keep to a watermark: an
    outer join of streams, whose rows may lack either side and with it its time, and a processor of the user's;
 4. after an operator with state of our own that stands between two of Spark's: its rows have lost the watermark, and
@@ -127,7 +128,7 @@ def cut(plan: Plan) -> tuple[Query, ...]:
             parts.setdefault(node.name, []).append(_internal_sink(plan, _before(plan, node, cuts)))
         elif isinstance(node, Sink):
             ends = frontiers[node.name]
-            if len(ends) == 1:
+            if len(ends) == 1 and not _passes_state(node):
                 parts.setdefault(ends[0], []).append(_keeping(plan, node, cuts, ends[0]))
             else:
                 stateless.append(_sink(_after(plan, node, cuts)))
@@ -169,6 +170,15 @@ def _frontier(node: Node) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _passes_state(node: Node) -> bool:
+    """Whether rows of a stream or a table come to it without a stateful operator on their way."""
+    return any(
+        isinstance(below, Source) or _passes_state(below)
+        for below in node.inputs
+        if not below.stateful and below.shape.kind is not Kind.GLOBAL_TABLE
+    )
+
+
 def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> set[str]:
     """Rules 1, 2 and 5, and those who do not keep to a watermark."""
     cuts: set[str] = set()
@@ -181,7 +191,7 @@ def _structural_cuts(plan: Plan, frontiers: Mapping[str, tuple[str, ...]]) -> se
             ends = frontiers[node.name]
             for end in ends:
                 readers.setdefault(end, []).append(node)
-            if (isinstance(node, Sink) and len(ends) > 1) or has_own_windows(node):
+            if (isinstance(node, Sink) and (len(ends) > 1 or _passes_state(node))) or has_own_windows(node):
                 cuts.update(ends)
     for name, who in readers.items():
         if any(reader.stateful for reader in who) and (len(who) > 1 or name in without):
@@ -282,20 +292,24 @@ def _internal_key(node: Node) -> Serde | None:
 
 
 def _stateless_queries(sinks: list[Sink]) -> Iterator[Query]:
-    """Sinks that share a source, directly or by way of others, are one query."""
+    """Sinks that share a source, directly or by way of others, are one query.
+
+    Those which read what others compute are not in one with those which do not: it might be computed from them.
+    """
     groups: list[tuple[set[str], list[Sink]]] = []
     for sink in sinks:
         topics, members = _streams_read(sink), [sink]
         apart = []
         for others, theirs in groups:
-            if others & topics:
+            if others & topics and _reads_internal(theirs[0]) == _reads_internal(sink):
                 topics, members = others | topics, theirs + members
             else:
                 apart.append((others, theirs))
         groups = [*apart, (topics, members)]
     ordered = [tuple(sink for sink in sinks if sink in members) for _, members in groups]
     for order in sorted(ordered, key=lambda members: sinks.index(members[0])):
-        first = next(node for node in ancestors(order[0]) if isinstance(node, Source))
+        sources = [node for node in ancestors(order[0]) if isinstance(node, Source)]
+        first = next((source for source in sources if source.internal), sources[0])
         name = f"{first.name}.dead" if isinstance(order[0], DeadLetters) else first.name
         yield Query(name, "append", order)
 
@@ -326,6 +340,10 @@ def _streams_read(sink: Sink) -> set[str]:
     return {
         node.name for node in ancestors(sink) if isinstance(node, Source) and node.shape.kind is not Kind.GLOBAL_TABLE
     }
+
+
+def _reads_internal(sink: Sink) -> bool:
+    return any(isinstance(node, Source) and node.internal for node in ancestors(sink))
 
 
 def _in_order(queries: list[Query]) -> Iterator[Query]:

@@ -45,6 +45,42 @@ def test_a_merge_joins_the_queries_of_its_sources() -> None:
     assert queries_of(app) == [("source-1", "append", ["orders", "other"], ["a", "b", "c"])]
 
 
+def test_what_is_merged_of_an_operator_with_state_and_a_stream_is_read_from_topics_by_a_query_of_its_own() -> None:
+    app = new_app()
+    orders, other = orders_of(app).select("id"), app.stream("other", value=Json("id long"))
+    once = orders.deduplicate("id", within="1h", name="once")
+    once.merge(other).to("merged")
+    once.to("once")
+    assert queries_of(app) == [
+        ("once", "append", ["orders"], ["sales.once", "once"]),
+        ("sales.once", "append", ["sales.once", "other"], ["merged"]),
+    ]
+
+
+def test_so_it_is_if_both_come_from_one_stream() -> None:
+    app = new_app()
+    orders = orders_of(app).select("id")
+    orders.deduplicate("id", within="1h", name="once").merge(orders.filter(col.id > 1)).to("merged")
+    assert [query[2:] for query in queries_of(app)] == [
+        (["orders"], ["sales.once"]),
+        (["sales.once", "orders"], ["merged"]),
+    ]
+
+
+def test_it_may_come_from_a_stream_that_others_only_pass_through_or_join_with_a_global_table() -> None:
+    app = new_app()
+    rates = app.global_table("rates", key="country", value=Json("country string, rate double"))
+    orders = orders_of(app)
+    rated = orders.join(rates, on="country").select("id")
+    rated.deduplicate("id", within="1h", name="once").merge(orders.select("id")).to("merged")
+    orders.to("copy")
+    assert queries_of(app) == [
+        ("source-2", "append", ["orders", "rates"], ["copy", "sales.select-1"]),
+        ("once", "append", ["sales.select-1"], ["sales.once"]),
+        ("sales.once", "append", ["sales.once", "orders"], ["merged"]),
+    ]
+
+
 def test_a_global_table_does_not_join_queries() -> None:
     app = new_app()
     rates = app.global_table("rates", key="country", value=Json("country string, rate double"))
