@@ -189,6 +189,26 @@ def test_a_deduplication_behind_a_join_remembers_rows_for_as_long_as_it_says(spa
         assert [record.json["id"] for record in test.read("once")] == [0]
 
 
+def test_null_is_equal_to_null_for_a_deduplication_and_tombstones_can_go_past_it(spark: SparkSession) -> None:
+    app = App("nulls", "nowhere:1", grace="0s", partitions=1)
+    orders = app.stream("orders", value=Json("id long, n long"), key="user")
+    orders.deduplicate("id", within="1h", name="by-id").to("by-id")
+    orders.deduplicate("user", "id", within="1h", name="by-both").to("by-both")
+    parts = orders.branch(known=col.id.is_not_null(), default="others")
+    parts["known"].deduplicate("id", within="1h", name="known").merge(parts["others"]).to("past")
+    with app.test(spark) as test:
+        for key in ("a", "b"):
+            test.feed("orders", {"id": 1, "n": 1}, None, key=key, at=at(0))
+            test.feed("orders", {"n": 1}, key=key, at=at(1))
+        test.run()
+        found = {topic: test.read(topic) for topic in ("by-id", "by-both", "past")}
+    kinds = {topic: sorted((record.key, record.value is None) for record in made) for topic, made in found.items()}
+    assert len(kinds["by-id"]) == 2, "of id 1, and of all that have none"
+    assert [key for key, _ in kinds["by-both"]] == [b"a", b"a", b"b", b"b"]
+    assert [key for key, is_tombstone in kinds["past"] if is_tombstone] == [b"a", b"b"]
+    assert len(kinds["past"]) == 1 + 2 + 2
+
+
 def test_what_comes_from_an_operator_with_state_merges_with_what_does_not(spark: SparkSession) -> None:
     app = App("merging", "nowhere:1", grace="0s", partitions=1, dead_letters="dead")
     orders = app.stream("orders", value=Json("id long, n long"), key="user")

@@ -201,7 +201,10 @@ class Stream(Handle):
         return GroupedStream(self, grouping_keys(columns, named, self.node.shape))
 
     def deduplicate(self, *columns: str, within: Duration, name: str | None = None) -> "Stream":
-        """The first of the rows with equal columns (the key's, if none are named) that come `within` of one another."""
+        """The first of the rows with equal columns (the key's, if none are named) that come `within` of one another.
+
+        NULL is equal to NULL: tombstones are duplicates of one another unless a column of the key is among these.
+        """
         on = columns or self.key
         if not on:
             raise PlanError("deduplicate needs columns, or a stream with a key")
