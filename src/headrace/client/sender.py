@@ -26,6 +26,7 @@ from headrace.client.config import Settings
 from headrace.client.connection import Connection
 from headrace.client.errors import ClosedError, DeliveryTimeoutError, KafkaError, error_for
 from headrace.client.gates import Gate
+from headrace.client.in_flight_deadlines import InFlightDeadlines
 from headrace.client.metadata import Metadata, Node
 from headrace.client.pending_batch import NO_TIME, PendingBatch
 from headrace.client.produce_wire import compression_of, produce_request, reason, rows_by_place, version_limit
@@ -76,6 +77,7 @@ class Sender:
             pack=lambda batch: batch.pack(self._codec, self._level),
             wake=self.wake,
         )
+        self._deadlines = InFlightDeadlines(self._delivery_timeout, self.batches.unsettled, self._out_of_time)
         self._in_flight: dict[int, int] = {}  # requests by broker
         self._connecting: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -172,6 +174,8 @@ class Sender:
     def _timed_out(self, batch: PendingBatch) -> KafkaError:
         leader = self._cluster.metadata.leader(*batch.place)
         why = "no leader is known" if leader is None else f"the leader is {leader.address}"
+        if batch.is_in_flight:
+            why += ", and the last request has no answer yet"
         return DeliveryTimeoutError(
             f"{batch.count} records to {batch.topic}-{batch.partition} were not delivered within "
             f"{self._delivery_timeout:g} s (delivery.timeout.ms); {why}.",
@@ -216,6 +220,7 @@ class Sender:
                 self._fail(batch, error_for(ErrorCode.INVALID_RECORD, f"{batch} cannot be encoded: {error!r}"))
                 continue
             batch.is_in_flight = True
+            self._deadlines.sent(batch)
             size += batch.size_bytes
             batches.append(batch)
         if not batches:
@@ -257,6 +262,7 @@ class Sender:
     ) -> None:
         """Without acks there is no response, and all that is known is that it was sent."""
         self._in_flight[node] -= 1
+        batches = [batch for batch in batches if not batch.is_settled]  # the answer is too late for the others
         for batch in batches:
             batch.is_in_flight = False
         error = answer.exception()
@@ -332,6 +338,13 @@ class Sender:
         self.batches.settled(batch)
         batch.fail(error)
 
+    def _out_of_time(self, batch: PendingBatch) -> None:
+        """While it is in flight. Whether it is stored is not known, and its answer will not be looked at."""
+        error = self._timed_out(batch)
+        batch.is_in_flight = False
+        self._fail(batch, error)
+        self.wake()
+
     def fail_unsent(self, error: KafkaError) -> None:
         """What was not sent yet, or waits to be sent again, fails."""
         for batch in self.batches.take_all():
@@ -369,6 +382,7 @@ class Sender:
         """Now. What was not sent fails with `error`; what is in flight fails when its connection is closed."""
         self._is_closed = True
         self._set_timer(_FOREVER)
+        self._deadlines.close()
         self.fail_unsent(error)
         for task in list(self._tasks):
             task.cancel()
