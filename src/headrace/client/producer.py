@@ -92,11 +92,10 @@ class Producer:
 
     def _send_batch(self, batch: PendingBatch) -> None:
         """A batch that is complete, to a partition of a topic that is known; for `headrace.arrow`."""
-        self._core.check_open()
-        if self._core.transactions is not None:
-            self._core.transactions.check_send()
+        self._core.check_send()
         while not self._core.sender.batches.put(batch):
             self._wait_for_room()
+            self._core.check_send()
 
     def _wait_for_room(self) -> None:
         if background.is_on_loop():

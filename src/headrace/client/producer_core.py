@@ -228,6 +228,12 @@ class ProducerCore:
             timestamp = time_ns() // 1_000_000
         return self._append(queue, key, value, timestamp, headers, size, callback)
 
+    def check_send(self) -> None:
+        """Raises KafkaError unless records may be sent now."""
+        self.check_open()
+        if self.transactions is not None:
+            self.transactions.check_send()
+
     def _new_queue(self, choice: TopicChoice, topic: str, partition: int) -> PartitionQueue:
         if partition not in choice.partitions:
             raise UnknownTopicError(

@@ -8,6 +8,7 @@ class State(Enum):
     NEW = "init_transactions() has not been called"
     READY = "no transaction is open"
     OPEN = "a transaction is open"
+    COMMITTING = "the transaction is being committed"
     BROKEN = "the transaction failed, and waits for abort()"
     ENDING = "a transaction ends"
     FENCED = "another producer has taken the transactional id over"
@@ -18,5 +19,6 @@ HINTS: Final = {
     State.NEW: "call init_transactions() first",
     State.READY: "call begin_transaction() first, or use `with producer.transaction():`",
     State.OPEN: "commit or abort it first",
+    State.COMMITTING: "wait for its end; what is to be part of it must be sent before commit_transaction()",
     State.ENDING: "wait for its end",
 }

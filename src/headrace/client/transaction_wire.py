@@ -1,7 +1,7 @@
-"""Transactions on the wire: what answers say, and offsets as requests carry them. It only computes."""
+"""Transactions on the wire: what answers and errors say, and offsets as requests carry them. It only computes."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from headrace.client.accumulator import Place
 from headrace.client.numbering import Identity
@@ -9,6 +9,17 @@ from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+
+FENCING: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+WAITING: Final = MOVED | {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+}
 
 
 def adding_request(transactional_id: str, who: Identity, places: Iterable[Place]) -> AddPartitionsToTxnRequest:

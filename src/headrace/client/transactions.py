@@ -2,9 +2,9 @@
 
 States:
 
-    NEW ──init──► READY ──begin──► OPEN ──commit──► ENDING ──► READY
-                                    │ └───abort───► ENDING ──► READY
-                                    └─ a record fails ─► BROKEN ──abort──► ENDING ──► READY
+    NEW ──init──► READY ──begin──► OPEN ──commit──► COMMITTING ── all is delivered ──► ENDING ──► READY
+                                    │ └───abort───► ENDING ──► READY      │
+                                    └────────── a record fails ───────────┴─► BROKEN ──abort──► ENDING ──► READY
     any ─ another producer took the id over ─► FENCED, for ever
 
 With brokers that speak transaction version 2 (KIP-890), a partition becomes part of the transaction by the first batch
@@ -35,7 +35,7 @@ from headrace.client.pending_batch import PendingBatch
 from headrace.client.sender import Sender
 from headrace.client.topic_partition import TopicPartition
 from headrace.client.transaction_state import HINTS, State
-from headrace.client.transaction_wire import adding_code, adding_request, offsets_by_topic
+from headrace.client.transaction_wire import FENCING, MOVED, WAITING, adding_code, adding_request, offsets_by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -49,16 +49,7 @@ _OLD_PRODUCE: Final = 11
 _OLD_END: Final = 4
 _OLD_OFFSETS: Final = 4
 _CLIENT_ADDS: Final = 3  # AddPartitionsToTxn from 4 on is for brokers
-_FENCING: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
-_MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-_WAITING: Final = _MOVED | {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.CONCURRENT_TRANSACTIONS,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.NETWORK_EXCEPTION,
-    ErrorCode.REQUEST_TIMED_OUT,
-    ErrorCode.NOT_ENOUGH_REPLICAS,
-}
+_LIVE: Final = (State.OPEN, State.COMMITTING)  # records are on their way
 
 
 class TransactionGate:
@@ -94,7 +85,7 @@ class TransactionGate:
         return None if self._is_implicit else _OLD_PRODUCE
 
     def is_open(self) -> bool:
-        return self.state in (State.OPEN, State.ENDING)
+        return self.state in _LIVE
 
     def admits(self, place: Place) -> bool:
         if self._is_implicit or place in self._added:
@@ -109,7 +100,7 @@ class TransactionGate:
         self._numbering.number(batch)
 
     def failure(self, batch: PendingBatch, error: KafkaError) -> Fate:
-        if error.code in _FENCING:
+        if error.code in FENCING:
             return Fate(False, self._fence(error))
         if self.state is State.BROKEN:
             return Fate(False, error)  # the transaction is aborted: it makes no difference any more
@@ -120,7 +111,7 @@ class TransactionGate:
 
     def settled(self, batch: PendingBatch, error: KafkaError | None) -> None:
         self._numbering.settled(batch, is_stored=error is None)
-        if error is not None and self.state is State.OPEN:
+        if error is not None and self.state in _LIVE:
             self._break(error)
 
     def split(self, batch: PendingBatch, parts: Sequence[PendingBatch]) -> None:
@@ -142,8 +133,8 @@ class TransactionGate:
 
     @property
     def may_abort(self) -> bool:
-        """Whether a transaction is open, or broken."""
-        return self.state in (State.OPEN, State.BROKEN)
+        """Whether a transaction is open, or broken, or nobody waits for its commit any more."""
+        return self.state in _LIVE or self.state is State.BROKEN
 
     async def init(self) -> None:
         """Get the id to ourselves: older producers are fenced, their open transaction is aborted."""
@@ -219,18 +210,22 @@ class TransactionGate:
         if await self._is_ended_already(committed=True):
             return
         self._check(State.OPEN)
-        while not sender.is_idle:
-            await sender.flush()
-        if self.state is State.BROKEN:
-            raise self._broken()
-        self._check(State.OPEN)
+        self.state = State.COMMITTING  # what other threads send from now on would miss the flush
+        try:
+            while not sender.is_idle:
+                await sender.flush()
+        except asyncio.CancelledError:
+            if self.state is State.COMMITTING:
+                self.state = State.OPEN
+            raise
+        self._check(State.COMMITTING)
         await self._end(committed=True)
 
     async def abort(self, sender: Sender) -> None:
         """Nothing of it will be seen. What was not sent yet fails."""
         if await self._is_ended_already(committed=False):
             return
-        if self.state is not State.BROKEN:
+        if not self.may_abort:
             self._check(State.OPEN)
         self.state = State.BROKEN  # nothing more is sent
         self._wanted.clear()
@@ -267,6 +262,7 @@ class TransactionGate:
             if self.state is State.ENDING:
                 self._break(error)
             raise
+        self._fail_unsent(_late())
         self.state = State.READY
 
     async def ended(self) -> None:
@@ -319,7 +315,7 @@ class TransactionGate:
         try:
             await ask()
         except KafkaError as error:
-            if self.state is State.OPEN:
+            if self.state in _LIVE:
                 self._break(error)
             raise
 
@@ -335,7 +331,7 @@ class TransactionGate:
                 self._added |= places
                 self._has_sent = True
         except KafkaError as error:
-            if self.state is State.OPEN:
+            if self.state in _LIVE:
                 self._break(error)
             self._error = self._error or error
         finally:
@@ -365,15 +361,15 @@ class TransactionGate:
                 error = failure
             if error is None:
                 return response
-            if error.code in _FENCING:
+            if error.code in FENCING:
                 raise self._fence(error)
-            if error.code in _MOVED:
+            if error.code in MOVED:
                 self._cluster.forget_coordinator(kind, key)
             elapsed = loop.time() - started
             pause = self._backoff.seconds(min(attempts, 3))  # what waits for an end waits for milliseconds
-            if not (error.code in _WAITING or error.retriable) or elapsed + pause >= self._max_block:
+            if not (error.code in WAITING or error.retriable) or elapsed + pause >= self._max_block:
                 tried = f"{attempts} requests in {elapsed:.1f} s"
-                if error.code in _WAITING:
+                if error.code in WAITING:
                     error = RequestTimedOutError(f"{type(request).__name__}: {error.message}", tried=tried)
                 error.tried = error.tried or tried
                 raise error
@@ -394,3 +390,8 @@ def _look_at(ending: "asyncio.Task[None]") -> None:
 
 def _aborted() -> KafkaError:
     return TransactionAbortedError(ErrorCode.TRANSACTION_ABORTABLE, "The transaction was aborted.")
+
+
+def _late() -> KafkaError:
+    """For a record that another thread was about to append when the state changed."""
+    return WrongStateError("The record came while its transaction was ended, and is no part of it nor of the next one.")

@@ -1,14 +1,18 @@
-"""Transactions whose end is interrupted, and those that have nothing to end."""
+"""Transactions whose end is interrupted, those that have nothing to end, and records that come while one ends."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import headrace
 import headrace.aio
 from headrace.client.errors import WrongStateError
+from headrace.client.transaction_state import State
 from tests.support.topic_reading import read_topic
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -84,3 +88,74 @@ def test_what_an_older_broker_adds_while_the_transaction_is_aborted_is_ended_wit
             with producer.transaction():
                 producer.send("t", b"b")
     assert committed(broker) == [b"b"]
+
+
+def test_what_is_sent_while_the_transaction_is_committed_is_refused(broker: headrace.Broker) -> None:
+    with (
+        headrace.Producer(broker.address, transactional_id="x", linger_ms=0) as producer,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        producer.init_transactions()
+        producer.begin_transaction()
+        with broker.faults.delay("Produce", seconds=1, times=1) as fault:
+            producer.send("t", b"a")
+            fault.wait()
+            committing = pool.submit(producer.commit_transaction)
+            wait_until(lambda: producer._transactions.state is not State.OPEN)
+            with pytest.raises(WrongStateError, match="before commit_transaction"):
+                producer.send("t", b"b")
+        committing.result(30)
+        with producer.transaction():
+            producer.send("t", b"c")
+    assert committed(broker) == [b"a", b"c"]
+
+
+def test_a_record_on_its_way_to_its_batch_when_the_transaction_ends_is_in_none(broker: headrace.Broker) -> None:
+    is_sending, may_send = threading.Event(), threading.Event()
+
+    def slow(_: str, __: bytes | None, value: bytes | None, partitions: Sequence[int]) -> int:
+        if value == b"b":
+            is_sending.set()
+            may_send.wait(30)
+        return partitions[0]
+
+    with (
+        headrace.Producer(broker.address, transactional_id="x", partitioner_class=slow) as producer,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("t", b"a")
+        sending = pool.submit(producer.send, "t", b"b")
+        is_sending.wait(30)
+        with broker.faults.delay("EndTxn", seconds=1, times=1) as fault:
+            committing = pool.submit(producer.commit_transaction)
+            fault.wait()
+            may_send.set()
+            committing.result(30)
+        assert isinstance(sending.result(30).exception(30), WrongStateError)
+        with producer.transaction():
+            producer.send("t", b"c")
+    assert committed(broker) == [b"a", b"c"]
+
+
+def test_a_commit_that_is_interrupted_while_records_are_delivered_leaves_the_transaction_open(
+    broker: headrace.Broker,
+) -> None:
+    async def story() -> None:
+        async with headrace.aio.Producer(broker.address, transactional_id="x", linger_ms=0) as producer:
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            with broker.faults.delay("Produce", seconds=0.3, times=1) as fault:
+                await producer.send("t", b"a")
+                await asyncio.to_thread(fault.wait)
+                committing = asyncio.ensure_future(producer.commit_transaction())
+                await asyncio.sleep(0)
+                committing.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await committing
+            await producer.send("t", b"b")
+            await producer.commit_transaction()
+
+    asyncio.run(story())
+    assert committed(broker) == [b"a", b"b"]
