@@ -177,10 +177,10 @@ class TransactionGate:
         assert self._numbering.identity is not None
         if not offsets:
             return
-        self._has_sent = True
         if not self._is_implicit:
             request = AddOffsetsToTxnRequest(self.transactional_id, *self._numbering.identity, member.group_id)
             await self._ask_or_break(lambda: self._ask(request))
+        self._has_sent = True
         commit = TxnOffsetCommitRequest(
             self.transactional_id,
             member.group_id,
@@ -314,6 +314,9 @@ class TransactionGate:
     async def _ask_or_break(self, ask: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         try:
             await ask()
+        except asyncio.CancelledError:
+            self._has_sent = True  # for all we know
+            raise
         except KafkaError as error:
             if self.state in _LIVE:
                 self._break(error)

@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 import headrace.aio
-from headrace.client.errors import WrongStateError
+from headrace.client.errors import KafkaError, WrongStateError
 from headrace.client.transaction_state import State
 from tests.support.topic_reading import read_topic
 from tests.support.waiting import wait_until
@@ -88,6 +88,23 @@ def test_what_an_older_broker_adds_while_the_transaction_is_aborted_is_ended_wit
             with producer.transaction():
                 producer.send("t", b"b")
     assert committed(broker) == [b"b"]
+
+
+def test_offsets_that_an_older_broker_does_not_add_leave_nothing_to_end(broker: headrace.Broker) -> None:
+    with headrace.Admin(broker.address) as admin:
+        admin.update_features({"transaction.version": 1}, kind="safe_downgrade")
+    with headrace.Producer(broker.address, transactional_id="x") as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        with (
+            broker.faults.answer("AddOffsetsToTxn", error="GROUP_AUTHORIZATION_FAILED", times=1),
+            pytest.raises(KafkaError, match="GROUP_AUTHORIZATION_FAILED"),
+        ):
+            producer.send_offsets({headrace.TopicPartition("t", 0): 1}, "g")
+        producer.abort_transaction()
+        with producer.transaction():
+            producer.send("t", b"a")
+    assert committed(broker) == [b"a"]
 
 
 def test_what_is_sent_while_the_transaction_is_committed_is_refused(broker: headrace.Broker) -> None:
