@@ -6,14 +6,17 @@ well it is compressed.
 """
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from headrace.client import background
 from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
+from headrace.client.consumer_errors import CorruptRecordError
 from headrace.client.errors import (
     KafkaError,
     OffsetOutOfRangeError,
@@ -23,8 +26,11 @@ from headrace.client.errors import (
     error_for,
 )
 from headrace.client.metadata import Topic
-from headrace.protocol.columns import decode_batches
+from headrace.client.topic_partition import TopicPartition
+from headrace.protocol.batch import Buffer
+from headrace.protocol.columns import Columns, decode_batches
 from headrace.protocol.error_codes import ErrorCode
+from headrace.protocol.errors import CorruptBatchError
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from headrace.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -85,7 +91,8 @@ class _Slice(NamedTuple):
 def fetch_tables(cluster: Cluster, parts: Iterable[Part], settings: FetchSettings) -> Iterator[Any]:
     """All parts as pyarrow Tables; several parts at a time, each in its order. Raises KafkaError.
 
-    OffsetOutOfRangeError and UnknownTopicError say that records of a part are gone.
+    OffsetOutOfRangeError and UnknownTopicError say that records of a part are gone, CorruptRecordError which ones are
+    damaged.
     """
     waiting = deque(part for part in parts if part.start < part.end)
     ahead: deque[tuple[Part, Future[_Slice]]] = deque()
@@ -119,8 +126,8 @@ def _decoded(found: _Slice, part: Part, settings: FetchSettings) -> Iterator[Any
     """The slice, in steps of a bounded size."""
     offset = part.start
     while len(found.records) and offset < part.end:
-        decoded = decode_batches(
-            found.records,
+        decode = partial(
+            decode_batches,
             topic=part.topic,
             partition=part.partition,
             first_offset=offset,
@@ -129,10 +136,37 @@ def _decoded(found: _Slice, part: Part, settings: FetchSettings) -> Iterator[Any
             check_crcs=settings.check_crcs,
             pause_bytes=STEP_BYTES,
         )
+        try:
+            decoded = decode(found.records)
+        except CorruptBatchError as error:
+            raise _damaged(part, _damaged_offset(found.records, decode), error) from error
         assert decoded.next_offset > offset, (decoded.next_offset, offset)
         offset = decoded.next_offset
         if decoded.table.num_rows:
             yield decoded.table
+
+
+def _damaged_offset(records: Buffer, decode: Callable[[Buffer], Columns]) -> int:
+    """Where the first batch begins that cannot be decoded: all up to it can, and all with it cannot."""
+    view = memoryview(records)
+    batches = list(iter_batches(records))
+
+    def is_damaged_up_to(number: int) -> bool:
+        position, header = batches[number]
+        try:
+            decode(view[: position + header.size_bytes])
+        except CorruptBatchError:
+            return True
+        return False
+
+    first = bisect_left(range(len(batches) - 1), True, key=is_damaged_up_to)
+    return batches[first][1].base_offset
+
+
+def _damaged(part: Part, offset: int, error: CorruptBatchError) -> CorruptRecordError:
+    partition = TopicPartition(part.topic, part.partition)
+    advice = f"An end of {{{part.partition}: {offset}}} reads what is before them, a later start what is after them."
+    return CorruptRecordError(partition, offset, str(error), advice)
 
 
 async def _fetch(cluster: Cluster, part: Part, settings: FetchSettings) -> _Slice:
@@ -246,8 +280,11 @@ async def _is_local(cluster: Cluster, part: Part) -> bool:
 def _slice(row: PartitionData, part: Part, settings: FetchSettings) -> _Slice:
     records = row.records if row.records is not None else b""
     next_offset = part.start
-    for _, header in iter_batches(records):
-        next_offset = max(next_offset, header.next_offset)
+    try:
+        for _, header in iter_batches(records):
+            next_offset = max(next_offset, header.next_offset)
+    except CorruptBatchError as error:
+        raise _damaged(part, next_offset, error) from error
     rows = row.aborted_transactions or () if settings.read_committed else ()
     aborted = [(each.producer_id, each.first_offset) for each in rows]
     return _Slice(records, aborted, min(next_offset, part.end))

@@ -38,10 +38,11 @@ class LogTruncationError(KafkaError):
 class CorruptRecordError(KafkaError):
     """What a broker sent of a partition cannot be records; seek beyond it to go on."""
 
-    def __init__(self, partition: TopicPartition, offset: int, reason: str) -> None:
+    def __init__(
+        self, partition: TopicPartition, offset: int, reason: str, advice: str = "Seek beyond them to go on."
+    ) -> None:
         super().__init__(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"The records of {partition} at offset {offset} are damaged: {reason}. Seek beyond them to go on.",
+            ErrorCode.CORRUPT_MESSAGE, f"The records of {partition} at offset {offset} are damaged: {reason}. {advice}"
         )
         self.partition = partition
         self.offset = offset

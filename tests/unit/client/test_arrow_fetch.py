@@ -13,15 +13,18 @@ from headrace.client import arrow_fetch, background
 from headrace.client.admin import AsyncAdmin
 from headrace.client.arrow_fetch import FetchSettings, Part, fetch_tables, slice_bytes
 from headrace.client.cluster import Cluster
+from headrace.client.consumer_errors import CorruptRecordError
 from headrace.client.errors import OffsetOutOfRangeError, RequestTimedOutError, UnknownTopicError
 from headrace.protocol.messages.fetch import PartitionData
 from headrace.protocol.messages.list_offsets import ListOffsetsResponse, ListOffsetsTopicResponse
+from headrace.protocol.records import iter_batches
 from headrace.protocol.types import uuid_from_text
 from tests.support.scripted_cluster import TOPIC, ScriptedCluster
 from tests.support.scripted_peer import ALL_VERSIONS
 
 ROWS = 20_000
 LIST_OFFSETS = 2
+MAGIC_AT, CRC_AT = 16, 17  # in the header of a batch
 
 
 @pytest.fixture
@@ -148,6 +151,22 @@ class Tiered(ScriptedCluster):
         return row
 
 
+class Damaged(ScriptedCluster):
+    """One byte of the batch at offset 4 is another one."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__([(0, b"%d" % number) for number in range(9)])
+        self._place = place
+
+    def _row(self, node: int, wanted: Any, *, has_rack: bool) -> PartitionData:
+        row = super()._row(node, wanted, has_rack=has_rack)
+        records = bytearray(row.records or b"")
+        for position, header in list(iter_batches(records)):
+            if header.base_offset == 4:
+                records[position + self._place] ^= 0x55
+        return row._replace(records=memoryview(records))
+
+
 def read_scripted(scripted: ScriptedCluster, part: Part) -> list[int]:
     async def story() -> list[int]:
         async with asyncio.timeout(120), scripted:
@@ -176,3 +195,11 @@ def test_where_compaction_has_left_nothing_on_the_disk_there_is_nothing_to_wait_
     scripted = Tiered(6, local_start=0, is_compacted=True)
     scripted.peers[0]._ranges = {**ALL_VERSIONS, LIST_OFFSETS: (0, version)}
     assert read_scripted(scripted, Part(TOPIC, 0, 2, 6)) == []
+
+
+@pytest.mark.parametrize("place", [MAGIC_AT, CRC_AT])
+@pytest.mark.parametrize("start", [0, 4])
+def test_damaged_records_are_an_error_that_says_where_they_are(place: int, start: int) -> None:
+    with pytest.raises(CorruptRecordError, match=rf"{TOPIC}-0 at offset 4 are damaged.*end of {{0: 4}}") as raised:
+        read_scripted(Damaged(place), Part(TOPIC, 0, start, 9))
+    assert (raised.value.partition, raised.value.offset) == (headrace.TopicPartition(TOPIC, 0), 4)
