@@ -24,16 +24,36 @@ SECONDS = 120.0  # so long the machine may be busy; what needs it is broken
 def test_the_position_is_the_offset_below_which_all_is_done(offsets: set[int], seed: int) -> None:
     begun = sorted(offsets)
     done = Done()
-    for offset in begun:
-        done.begin(offset)
+    tickets = {offset: done.begin(offset) for offset in begun}
     assert done.position is None
     finished: set[int] = set()
     for offset in Random(seed).sample(begun, len(begun)):
-        done.finish(offset)
+        done.finish(tickets[offset])
         finished.add(offset)
         open_ones = [each for each in begun if each not in finished]
         below = [each for each in begun if not open_ones or each < open_ones[0]]
         assert done.position == (below[-1] + 1 if below else None)
+
+
+def test_a_position_that_is_set_back_is_where_it_goes_on() -> None:
+    done = Done()
+    before = {offset: done.begin(offset) for offset in range(10)}
+    for offset in (0, 1, 2, 3, 5, 6):
+        done.finish(before[offset])
+    assert done.position == done.next == 4
+    after = {offset: done.begin(offset) for offset in range(6, 8)}  # the log was cut at 6
+    done.finish(after[6])
+    assert done.position == done.next == 4
+    done.finish(before[4])
+    assert done.position == done.next == 6  # 7 is not done, and what was 7 before does not count
+    for offset in (7, 8, 9):
+        done.finish(before[offset])
+    assert done.position == done.next == 7
+    done.finish(after[7])
+    assert done.position == done.next == 8
+    assert len(done) == 0
+    done.begin(2)
+    assert done.position == done.next == 2
 
 
 def record_of(offset: int, key: object) -> headrace.ConsumerRecord:
@@ -189,6 +209,46 @@ def test_work_that_fails_ends_it_and_comes_again(consumer: headrace.Consumer, to
     assert done <= 7
     assert consumer.position(TopicPartition(topic, 0)) == done
     assert [record.offset for record in read(consumer, 40 - done)] == list(range(done, 40))
+
+
+class SetBack(headrace.Consumer):
+    """After 30 records it goes back to offset 5, as after a truncation; `may_go_on` is set when some came again."""
+
+    def __init__(self, *arguments: Any, **configs: Any) -> None:
+        super().__init__(*arguments, max_poll_records=10, **configs)
+        self.may_go_on = threading.Event()
+        self._polled: list[int] = []
+
+    def poll(self, *arguments: Any, **options: Any) -> list[headrace.ConsumerRecord]:
+        if self._polled[30:]:
+            self.may_go_on.set()
+        elif self._polled[29:]:
+            (place,) = self.assignment()
+            self.seek(place, 5)
+        records = super().poll(*arguments, **options)
+        self._polled += [record.offset for record in records]
+        return records
+
+
+def test_a_position_that_is_set_back_while_records_are_worked_at_ends_nothing(bootstrap: str, topic: str) -> None:
+    lock = threading.Lock()
+    seen: dict[int, list[int]] = {key: [] for key in range(4)}
+
+    def work(record: headrace.ConsumerRecord) -> None:
+        if record.offset == 3:
+            assert consumer.may_go_on.wait(SECONDS)
+        with lock:
+            seen[record.offset % 4].append(record.offset)
+            if sum(map(len, seen.values())) == 65:
+                in_order.stop()
+
+    with SetBack(bootstrap, group=unique("g"), enable_auto_commit=False, auto_offset_reset="earliest") as consumer:
+        in_order = InOrder(consumer, work, topics=[topic], threads=4, commit_seconds=0.01)
+        in_order.run()
+        assert seen == {
+            key: [offset for offset in (*range(30), *range(5, 40)) if offset % 4 == key] for key in range(4)
+        }
+        assert committed(consumer, topic) == 40
 
 
 def test_only_so_many_are_begun_before_the_first_of_them_is_done(
