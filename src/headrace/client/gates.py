@@ -156,7 +156,7 @@ class IdempotentGate:
         was_numbered = batch.sequence != NO_SEQUENCE
         self._numbering.settled(batch, is_stored=error is None)
         if error is not None and was_numbered:
-            self._numbering.lose(batch.place)
+            self._numbering.give_up(batch.place)
 
     def split(self, batch: PendingBatch, parts: Sequence[PendingBatch]) -> None:
         self._numbering.split(batch, parts)

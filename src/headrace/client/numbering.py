@@ -2,8 +2,11 @@
 
 Theory. A producer has an id and an epoch; its batches to a partition carry consecutive sequences. A retry keeps its
 numbers, so the broker tells it from a new batch. If the fate of a batch is not known and it is given up, nobody knows
-which sequence the broker expects next: then the partition begins a new epoch at sequence 0 (KIP-360). All of it that is
-not settled is numbered again; other partitions take the new epoch over when nothing of theirs is under way.
+which sequence the broker expects next. Those that were sent behind it may be stored, so they are tried again one by one
+under the numbers that they have, and nothing new before them: if one is stored, the broker expects what we do; if one
+is refused for its number, it is stored nowhere. When none is left, or one was refused, the partition is lost: it begins
+a new epoch at sequence 0 (KIP-360), and all of it that is not settled is numbered again. Other partitions take the new
+epoch over when nothing of theirs is under way.
 
 A broker that does not know a producer takes any sequence for its first. So the first batch of an epoch goes alone: were
 it refused while the next one is on its way, the next would become the first.
@@ -34,6 +37,7 @@ class Numbering:
         self._next: dict[Place, tuple[Identity, int]] = {}
         self._unsettled: dict[Place, deque[PendingBatch]] = {}  # numbered ones, in the order of sequences
         self._lost: set[Place] = set()  # which sequence comes next is not known there
+        self._doubted: set[Place] = set()  # the same, but what was sent there and is unsettled may be stored
         self._known: set[Place] = set()  # whose broker has taken a batch of the present epoch
 
     def take(self, identity: Identity) -> None:
@@ -65,6 +69,7 @@ class Numbering:
     def settled(self, batch: PendingBatch, *, is_stored: bool) -> None:
         if is_stored:
             self._known.add(batch.place)
+            self._doubted.discard(batch.place)
         unsettled = self._unsettled.get(batch.place)
         if unsettled and batch in unsettled:
             unsettled.remove(batch)
@@ -87,11 +92,22 @@ class Numbering:
     def lose(self, place: Place) -> None:
         """Which sequence the broker expects next is not known any more: `find` must follow before the next batch."""
         self._lost.add(place)
+        self._doubted.discard(place)
+
+    def give_up(self, place: Place) -> None:
+        """A batch was settled without being stored, for all we know: as `lose`, unless others were sent behind it."""
+        if place not in self._unsettled:
+            self.lose(place)
+        elif place not in self._lost:
+            self._doubted.add(place)
 
     def find(self, place: Place) -> bool:
-        """May the next batch be sent? A partition that was lost begins a new epoch, once nothing of it is in flight."""
+        """May the next batch be sent? A partition that was lost begins a new epoch, once nothing of it is in flight.
+
+        In a partition that is in doubt the next one is one that has its number: those wait before all that have none.
+        """
         is_lost = place in self._lost
-        if place in self._known and not is_lost:
+        if place in self._known and not is_lost and place not in self._doubted:
             return True
         if any(batch.is_in_flight for batch in self._unsettled.get(place, ())):
             return False

@@ -105,3 +105,48 @@ def test_the_first_batch_of_an_epoch_goes_alone() -> None:
     numbered(numbering, second)
     second.is_in_flight = True
     assert numbering.find(PLACE), "the broker knows the producer now"
+
+
+class TestWhatWasSentBehindABatchThatIsGivenUp:
+    """Whether either of them is stored, nobody knows."""
+
+    @staticmethod
+    def given_up() -> tuple[Numbering, PendingBatch]:
+        numbering = a_numbering()
+        first, second, third = a_batch(), a_batch(), a_batch()
+        numbered(numbering, first)
+        numbering.settled(first, is_stored=True)
+        numbered(numbering, second, third)
+        third.is_in_flight = True
+        numbering.settled(second, is_stored=False)
+        numbering.give_up(PLACE)
+        return numbering, third
+
+    def test_keeps_its_number_and_goes_alone(self) -> None:
+        numbering, behind = self.given_up()
+        assert not numbering.find(PLACE)
+        behind.is_in_flight = False
+        assert numbering.find(PLACE)
+        assert numbered(numbering, behind) == [(0, 2)]
+
+    def test_tells_by_being_stored_what_the_broker_expects(self) -> None:
+        numbering, behind = self.given_up()
+        behind.is_in_flight = False
+        numbering.settled(behind, is_stored=True)
+        assert numbering.find(PLACE)
+        assert numbered(numbering, a_batch(), a_batch()) == [(0, 3), (0, 4)]
+
+    def test_is_numbered_again_if_it_is_refused_for_its_number(self) -> None:
+        numbering, behind = self.given_up()
+        behind.is_in_flight = False
+        numbering.lose(PLACE)
+        assert numbering.find(PLACE)
+        assert numbered(numbering, behind) == [(1, 0)]
+
+    def test_is_given_up_as_well(self) -> None:
+        numbering, behind = self.given_up()
+        behind.is_in_flight = False
+        numbering.settled(behind, is_stored=False)
+        numbering.give_up(PLACE)
+        assert numbering.find(PLACE)
+        assert numbered(numbering, a_batch()) == [(1, 0)]
