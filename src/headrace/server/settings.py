@@ -20,7 +20,7 @@ from headrace.cluster.listeners import (
     parse_listeners,
 )
 from headrace.log.cleaner_run import CleanerLimits
-from headrace.server.listener import SYSTEM_DEFAULT, WIDE_BACKLOG, ConnectionLimits
+from headrace.server.listener import SEND_BUFFER_BYTES, SYSTEM_DEFAULT, WIDE_BACKLOG, ConnectionLimits
 from headrace.server.quotas_entities import plain_address
 
 MAX_IN_FLIGHT: Final = 64  # Kafka clients send 5 at a time, or some tens where somebody tuned them
@@ -80,7 +80,7 @@ class Settings(NamedTuple):
 
     @property
     def limits(self) -> ConnectionLimits:
-        """For the sockets. Where Kafka's default for them is narrow, the system's choice holds until one is given."""
+        """For the sockets. Where Kafka's defaults for them are narrow, ours hold until one is given."""
         given = {name: self.number(name) for name in _SOCKET_CONFIGS if name in self.static}
         overrides = parse_host_counts(self.text("max.connections.per.ip.overrides") or "")
         return ConnectionLimits(
@@ -93,7 +93,7 @@ class Settings(NamedTuple):
             max_in_flight=MAX_IN_FLIGHT,
             socket_listen_backlog_size=given.get("socket.listen.backlog.size", WIDE_BACKLOG),
             socket_receive_buffer_bytes=given.get("socket.receive.buffer.bytes", SYSTEM_DEFAULT),
-            socket_send_buffer_bytes=given.get("socket.send.buffer.bytes", SYSTEM_DEFAULT),
+            socket_send_buffer_bytes=given.get("socket.send.buffer.bytes", SEND_BUFFER_BYTES),
         )
 
     @property
