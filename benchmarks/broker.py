@@ -12,11 +12,9 @@ from benchmarks.beside_kafka import confluent, footprint, latency, throughput
 from benchmarks.beside_kafka.competitors import competitors, scratch_directory
 from benchmarks.beside_kafka.contest import FULL, QUICK, Contest, Effort
 from benchmarks.figures import Figure
-from benchmarks.machine import touch_memory
 
 
 def run() -> list[Figure]:
-    touch_memory()
     return _run(FULL)
 
 

@@ -73,9 +73,9 @@ class Disturbance:
 def touch_memory() -> None:
     """Have the memory that will be needed from the host, if this machine is a virtual one.
 
-    A host gives it page by page when it is used for the first time, which takes a core 3 s for each GB, as opposed to
-    0.5 s for memory that was used before. Without this, that is what is measured of whoever comes first to new memory:
-    16 KB batches went at 826 MB/s in one round and at 248 MB/s in the next one.
+    A host gives it page by page when it is used, and takes back what is free for some minutes. To have a GB takes a
+    core 3 s, as opposed to 0.5 s for memory that is there. Without this, that is what is measured of whoever comes
+    first to new memory: 16 KB batches went at 826 MB/s in one round and at 248 MB/s in the next one.
     """
     available = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
     size_bytes = int(int(available.split()[1]) * 1024 * _TOUCHED) >> 28 << 28

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from benchmarks.beside_kafka.nodes import Node
+from benchmarks.machine import touch_memory
 
 T = TypeVar("T")
 
@@ -26,6 +27,7 @@ class Effort:
     messages: int  # of a real client, per round
     partitions: int  # of a broker with many
     starts: int
+    touches_memory: bool = False  # before much is written
 
 
 FULL = Effort(
@@ -37,6 +39,7 @@ FULL = Effort(
     messages=1_000_000,
     partitions=10_000,
     starts=3,
+    touches_memory=True,
 )
 QUICK = Effort(
     rounds=1,
@@ -56,6 +59,11 @@ class Contest:
 
     nodes: Sequence[Node]
     effort: Effort
+
+    def prepare_memory(self) -> None:
+        """Before much is written."""
+        if self.effort.touches_memory:
+            touch_memory()
 
     def take_turns(self, rounds: int, measure: Callable[[Node], T]) -> list[list[T]]:
         """The results of each node, in the order of the rounds; those of Apache Kafka are empty if it is not there."""

@@ -55,6 +55,7 @@ def tiny(contest: Contest) -> Figure:
 
 def medium(contest: Contest) -> Figure:
     workload = Workload("produce", batch_bytes=16 * KB, connections=16, in_flight=5)
+    contest.prepare_memory()
     ours, kafkas = by_time(contest, "medium", workload)
     return _megabytes("produce 16 KB, 16 connections x 5", ours, kafkas, workload, goal=1.4)
 
@@ -63,6 +64,7 @@ def large(contest: Contest) -> Figure:
     """Sustained, all retained: each round writes everything into a new topic, which is then deleted."""
     effort = contest.effort
     _check_room(contest, effort.sustained_bytes)
+    contest.prepare_memory()
     workload = Workload("produce", batch_bytes=MB, connections=8, in_flight=2)
 
     def write(node: Node, size_bytes: int) -> Turn:
