@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
 from headrace.client.consumer_errors import CommitFailedError
-from headrace.client.coordinators import CoordinatorKind
+from headrace.client.coordinators import COORDINATOR_MOVED, CoordinatorKind
 from headrace.client.errors import (
     ClosedError,
     KafkaError,
@@ -51,8 +51,7 @@ _MANY_GROUPS: Final = 8  # the first version of OffsetFetch that takes several g
 _NO_OFFSET: Final = -1
 _NO_EPOCH: Final = -1
 
-MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-_PASSES: Final = MOVED | {
+_PASSES: Final = COORDINATOR_MOVED | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -217,7 +216,7 @@ class Commits:
             for topic in response.topics
             for row in topic.partitions
         }
-        if MOVED & set(codes.values()):
+        if COORDINATOR_MOVED & set(codes.values()):
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, who.group_id)
         return codes
 
@@ -305,7 +304,7 @@ class Commits:
         )
 
     def _check(self, code: int) -> None:
-        if code in MOVED:
+        if code in COORDINATOR_MOVED:
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, self._member().group_id)
         if code:
             raise error_for(code)

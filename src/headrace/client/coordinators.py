@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 from headrace.client.backoff import Backoff
 from headrace.client.errors import KafkaError, UnsupportedVersionError, raise_for
 from headrace.client.metadata import Node
+from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+# What a broker answers that does not coordinate what it was asked about: forget it, and look again.
+COORDINATOR_MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
 class CoordinatorKind(IntEnum):

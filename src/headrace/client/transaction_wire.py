@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from headrace.client.accumulator import Place
+from headrace.client.coordinators import COORDINATOR_MOVED
 from headrace.client.numbering import Identity
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
@@ -11,8 +12,7 @@ from headrace.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnR
 from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
 
 FENCING: Final = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
-MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-WAITING: Final = MOVED | {
+WAITING: Final = COORDINATOR_MOVED | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -19,7 +19,7 @@ from typing import Any, Final
 from headrace.client.accumulator import Place
 from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
-from headrace.client.coordinators import CoordinatorKind
+from headrace.client.coordinators import COORDINATOR_MOVED, CoordinatorKind
 from headrace.client.errors import (
     FencedError,
     KafkaError,
@@ -35,7 +35,7 @@ from headrace.client.pending_batch import PendingBatch
 from headrace.client.sender import Sender
 from headrace.client.topic_partition import TopicPartition
 from headrace.client.transaction_state import HINTS, State
-from headrace.client.transaction_wire import FENCING, MOVED, WAITING, adding_code, adding_request, offsets_by_topic
+from headrace.client.transaction_wire import FENCING, WAITING, adding_code, adding_request, offsets_by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -366,7 +366,7 @@ class TransactionGate:
                 return response
             if error.code in FENCING:
                 raise self._fence(error)
-            if error.code in MOVED:
+            if error.code in COORDINATOR_MOVED:
                 self._cluster.forget_coordinator(kind, key)
             elapsed = loop.time() - started
             pause = self._backoff.seconds(min(attempts, 3))  # what waits for an end waits for milliseconds
