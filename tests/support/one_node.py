@@ -35,7 +35,7 @@ from headrace.server.clock import MovableClock
 from headrace.server.connection import Connection, Reply
 from headrace.server.context import Context
 from headrace.server.coordinators import Coordinators
-from headrace.server.dispatch import Dispatcher
+from headrace.server.dispatch import Dispatcher, Handle
 from headrace.server.fetch_sessions import FetchSessions
 from headrace.server.group_commit import GroupCommit
 from headrace.server.later import Later
@@ -183,6 +183,20 @@ class OneNode:
             )
 
     # The cluster
+
+    def watch_handlers(self) -> list[Any]:
+        """The requests that come to a handler from now on."""
+        seen: list[Any] = []
+
+        def around(_: int, handle: Handle) -> Handle:
+            def note(request: Any, ctx: Any) -> Any:
+                seen.append(request)
+                return handle(request, ctx)
+
+            return note
+
+        self.dispatcher.go_around(around)
+        return seen
 
     def create_topic(
         self,

@@ -22,12 +22,12 @@ from headrace.protocol.batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     Buffer,
+    pack_header_values,
     write_crc,
 )
 from headrace.protocol.internal_records import encode_coordinator_record
 from headrace.protocol.record_encoding import Row, encode_rows
 
-_HEADER: Final = Struct(">qiibIhiqqqhii")
 _POSITION: Final = Struct(">qi")  # an offset, and its leader epoch
 _TIME: Final = Struct(">q")
 _NO_ATTRIBUTES: Final = 0
@@ -36,30 +36,27 @@ _NO_ATTRIBUTES: Final = 0
 class CommitBatch:
     """For up to `capacity` commits at a time."""
 
-    __slots__ = ("_ends", "_places", "_template", "capacity")
+    __slots__ = ("_places", "_tail_bytes", "_template", "capacity")
 
     def __init__(self, commit: RepeatedCommit, capacity: int) -> None:
         self.capacity = capacity
         row_count = len(commit) * capacity
-        rows = _rows(commit, row_count, 0)
-        data = encode_rows(rows).data
+        data = encode_rows(_rows(commit, row_count, 0)).data
         turned = encode_rows(_rows(commit, row_count, ~0)).data
         starts = [HEADER_SIZE + start for start in differences(data, turned)]
         # Of each record: where its offset stands, and where its time.
         self._places = list(zip(starts[0::2], starts[1::2], strict=True))
-        # By the number of records.
-        self._ends = [
-            HEADER_SIZE + len(encode_rows(rows[:count]).data) if count else 0 for count in range(row_count + 1)
-        ]
         self._template = bytearray(HEADER_SIZE) + data
+        # From the last time on. It is the same for any number of commits, since all end with the same record.
+        self._tail_bytes = len(self._template) - self._places[-1][1]
 
     def with_numbers(self, offsets: Sequence[int], leader_epochs: Sequence[int], now_ms: int) -> bytearray:
-        """The batch of the records that have these offsets."""
+        """The batch of the records that have these offsets, which are those of one or several whole commits."""
         count = len(offsets)
-        end = self._ends[count]
+        end = self._places[count - 1][1] + self._tail_bytes
         batch = self._template[:end]
         head = (0, end - LOG_OVERHEAD, NO_LEADER_EPOCH, MAGIC, 0, _NO_ATTRIBUTES, count - 1, now_ms, now_ms)
-        _HEADER.pack_into(batch, 0, *head, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count)
+        batch[:HEADER_SIZE] = pack_header_values(*head, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count)
         for (position_at, time_at), offset, leader_epoch in zip(self._places, offsets, leader_epochs, strict=False):
             _POSITION.pack_into(batch, position_at, offset, leader_epoch)
             _TIME.pack_into(batch, time_at, now_ms)

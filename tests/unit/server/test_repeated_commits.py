@@ -30,9 +30,10 @@ from headrace.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from headrace.protocol.record_encoding import Payload, Row, encode_rows
 from headrace.protocol.records import iter_batches, read_records
+from headrace.server import commit_batch
 from headrace.server.connection import Connection
-from headrace.server.dispatch import Handle
 from headrace.server.later import Later
 from headrace.server.repeated_commits import MAX_TOGETHER, MAX_TRIES
 from tests.support.one_node import Asker, OneNode
@@ -359,16 +360,7 @@ def test_with_a_quota_each_request_is_counted() -> None:
 def test_what_goes_around_handlers_sees_each_request() -> None:
     duel = Duel()
     duel.commit((0, 5, 1, ""))
-    seen = []
-
-    def around(_: int, handle: Handle) -> Handle:
-        def count(request: Any, ctx: Any) -> Any:
-            seen.append(request)
-            return handle(request, ctx)
-
-        return count
-
-    duel.remembering.dispatcher.go_around(around)
+    seen = duel.remembering.watch_handlers()
     duel.commit((0, 6, 1, ""))
     duel.commit((0, 7, 1, ""))
     assert len(seen) == 2
@@ -404,6 +396,28 @@ def test_commits_that_come_together_are_written_together(count: int) -> None:
     assert _records(duel.remembering) == _records(duel.forgetful)
     assert _batch_sizes(duel.remembering) == [2, 2 * served, *[2] * (count - served)]
     _check_replay(duel.remembering)
+
+
+def test_many_commits_of_many_partitions_are_written_together_with_work_that_grows_as_they_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    duel = Duel()
+    rows = [(partition, 5, 1, "") for partition in range(100)]
+    assert duel.commit(*rows) == {ErrorCode.NONE}
+    encoded = []
+
+    def count_rows(rows: Sequence[Row]) -> Payload:
+        encoded.append(len(rows))
+        return encode_rows(rows)
+
+    monkeypatch.setattr(commit_batch, "encode_rows", count_rows)
+    frames = [duel.frame(rows, number=number) for number in range(MAX_TOGETHER)]
+    assert duel.serve_together(frames)[0] == MAX_TOGETHER
+    assert sum(encoded) == 2 * len(rows) * MAX_TOGETHER
+    for frame in frames:
+        _outcome(duel.forgetful, Asker(), frame)
+    assert _known(duel.remembering) == _known(duel.forgetful)
+    assert _records(duel.remembering) == _records(duel.forgetful)
 
 
 def test_what_comes_together_with_other_requests_is_served_as_far_as_it_is_alike() -> None:

@@ -18,7 +18,6 @@ from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from headrace.protocol.primitives import uvarint
 from headrace.protocol.types import UnknownTags
 from headrace.server.connection import Connection
-from headrace.server.dispatch import Handle
 from headrace.server.later import Later
 from headrace.server.repeated_produce import MAX_REMEMBERED
 from tests.support.log_batches import a_batch
@@ -310,16 +309,7 @@ def test_with_a_quota_each_request_is_counted() -> None:
 def test_what_goes_around_handlers_sees_each_request() -> None:
     duel = Duel()
     duel.produce(a_batch())
-    seen = []
-
-    def around(_: int, handle: Handle) -> Handle:
-        def count(request: Any, ctx: Any) -> Any:
-            seen.append(request)
-            return handle(request, ctx)
-
-        return count
-
-    duel.remembering.dispatcher.go_around(around)
+    seen = duel.remembering.watch_handlers()
     duel.produce(a_batch())
     duel.produce(a_batch())
     assert len(seen) == 2
