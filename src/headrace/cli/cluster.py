@@ -50,6 +50,7 @@ def features(**options: Any) -> None:
 @click.option("--downgrade", is_flag=True, help="Allow a lower level, if nothing is lost by it.")
 @click.option("--unsafe", is_flag=True, help="Allow a lower level, even if metadata is lost by it.")
 @click.option("--dry-run", is_flag=True, help="Only say whether it would work.")
+@json_option
 @timeout_option
 @bootstrap_option
 def upgrade(**options: Any) -> None:
@@ -73,7 +74,9 @@ def api_versions(**options: Any) -> None:
 
 @command.command()
 @click.argument("broker", type=int)
+@click.option("--force", is_flag=True, help="Even if it is alive: it then leads nothing until it is started again.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
 @timeout_option
 @bootstrap_option
 def unregister(**options: Any) -> None:

@@ -94,7 +94,14 @@ def show_features(*, as_json: bool, timeout: float, bootstrap: str) -> None:
 
 
 def upgrade(
-    *, levels: Sequence[str], downgrade: bool, unsafe: bool, dry_run: bool, timeout: float, bootstrap: str
+    *,
+    levels: Sequence[str],
+    downgrade: bool,
+    unsafe: bool,
+    dry_run: bool,
+    as_json: bool,
+    timeout: float,
+    bootstrap: str,
 ) -> None:
     wanted = {}
     for name, text in parse_pairs(levels, option="upgrade", example="transaction.version=2").items():
@@ -108,7 +115,10 @@ def upgrade(
 
     ask(bootstrap, question)
     for name, level in wanted.items():
-        click.echo(f"{name} {'would be' if dry_run else 'is'} at level {level}.")
+        if as_json:
+            print_json({"name": name, "level": level, "changed": not dry_run})
+        else:
+            click.echo(f"{name} {'would be' if dry_run else 'is'} at level {level}.")
 
 
 def show_api_versions(*, broker: int | None, as_json: bool, timeout: float, bootstrap: str) -> None:
@@ -127,11 +137,19 @@ def show_api_versions(*, broker: int | None, as_json: bool, timeout: float, boot
     table.flush()
 
 
-def unregister(*, broker: int, yes: bool, timeout: float, bootstrap: str) -> None:
+def unregister(*, broker: int, force: bool, yes: bool, as_json: bool, timeout: float, bootstrap: str) -> None:
     confirm(f"Forget broker {broker}?", yes=yes)
 
     async def question(admin: AsyncAdmin) -> None:
+        if not force:
+            cluster = await admin.describe_cluster(fenced=True, timeout=timeout)
+            if any(each.id == broker and not each.is_fenced for each in cluster.brokers):
+                # It would lead nothing any more, and would not know why until somebody starts it again.
+                raise Complaint(f"Broker {broker} is alive.", hint="Stop it first; --force forgets it all the same.")
         await admin.unregister_broker(broker, timeout=timeout)
 
     ask(bootstrap, question)
-    click.echo(f"Broker {broker} is forgotten.")
+    if as_json:
+        print_json({"broker": broker, "unregistered": True})
+    else:
+        click.echo(f"Broker {broker} is forgotten.")

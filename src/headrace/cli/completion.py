@@ -10,7 +10,7 @@ SHELLS: Final = ("bash", "zsh", "fish")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    r"""Print a completion script for SHELL: bash, zsh or fish.
+    """Print a completion script for SHELL: bash, zsh or fish.
 
     \b
     bash   echo 'eval "$(headrace completion bash)"' >> ~/.bashrc

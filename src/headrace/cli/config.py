@@ -56,6 +56,7 @@ def describe(**options: Any) -> None:
 @click.option("--append", is_flag=True, help="Add to a list instead of replacing it.")
 @click.option("--subtract", is_flag=True, help="Take out of a list instead of replacing it.")
 @dry_run_option
+@json_option
 @timeout_option
 @bootstrap_option
 def set_(**options: Any) -> None:
@@ -69,6 +70,7 @@ def set_(**options: Any) -> None:
 @kind_argument
 @click.argument("name_and_keys", nargs=-1, required=True, metavar="[NAME] KEY…")
 @dry_run_option
+@json_option
 @timeout_option
 @bootstrap_option
 def unset(**options: Any) -> None:

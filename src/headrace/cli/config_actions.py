@@ -97,6 +97,7 @@ def set_configs(
     append: bool,
     subtract: bool,
     dry_run: bool,
+    as_json: bool,
     timeout: float,
     bootstrap: str,
 ) -> None:
@@ -108,15 +109,18 @@ def set_configs(
         raise Complaint("Set what?", hint=f"Such as `headrace config set {kind} {name or ''} KEY=VALUE`.")
     if kind in QUOTA_TYPES:
         _alter_quotas(kind, name, _quota_values(pairs), dry_run=dry_run, timeout=timeout, bootstrap=bootstrap)
-        return
-    changes: dict[str, object] = dict(pairs)
-    if append or subtract:
-        wrap = Append if append else Subtract
-        changes = {key: wrap(value.split(",")) for key, value in pairs.items()}
-    _alter(_resource(kind, name), changes, dry_run=dry_run, timeout=timeout, bootstrap=bootstrap)
+    else:
+        changes: dict[str, object] = dict(pairs)
+        if append or subtract:
+            wrap = Append if append else Subtract
+            changes = {key: wrap(value.split(",")) for key, value in pairs.items()}
+        _alter(_resource(kind, name), changes, dry_run=dry_run, timeout=timeout, bootstrap=bootstrap)
+    _tell_changes(kind, name, list(pairs), dry_run=dry_run, as_json=as_json)
 
 
-def unset_configs(*, kind: str, name_and_keys: Sequence[str], dry_run: bool, timeout: float, bootstrap: str) -> None:
+def unset_configs(
+    *, kind: str, name_and_keys: Sequence[str], dry_run: bool, as_json: bool, timeout: float, bootstrap: str
+) -> None:
     name, keys = _take_name(kind, name_and_keys, is_pair=False)
     if not keys:
         raise Complaint("Take what away?", hint=f"Such as `headrace config unset {kind} {name or ''} KEY`.")
@@ -124,6 +128,7 @@ def unset_configs(*, kind: str, name_and_keys: Sequence[str], dry_run: bool, tim
         _alter_quotas(kind, name, dict.fromkeys(keys), dry_run=dry_run, timeout=timeout, bootstrap=bootstrap)
     else:
         _alter(_resource(kind, name), dict.fromkeys(keys), dry_run=dry_run, timeout=timeout, bootstrap=bootstrap)
+    _tell_changes(kind, name, keys, dry_run=dry_run, as_json=as_json)
 
 
 def _alter(
@@ -133,7 +138,14 @@ def _alter(
         await admin.alter_configs({resource: changes}, validate_only=dry_run, timeout=timeout)
 
     ask(bootstrap, question)
-    click.echo(f"{'Would change' if dry_run else 'Changed'} {', '.join(changes)} of {resource}.")
+
+
+def _tell_changes(kind: str, name: str | None, keys: Sequence[str], *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({"kind": kind, "name": name, "configs": keys, "changed": not dry_run})
+    else:
+        whose = kind if name is None else f"{kind} {name}"
+        click.echo(f"{'Would change' if dry_run else 'Changed'} {', '.join(keys)} of {whose}.")
 
 
 # Quotas
@@ -171,7 +183,6 @@ def _alter_quotas(
         await admin.alter_quotas(_entity(kind, name), values, validate_only=dry_run, timeout=timeout)
 
     ask(bootstrap, question)
-    click.echo(f"{'Would change' if dry_run else 'Changed'} {', '.join(values)} of {kind} {name}.")
 
 
 def _entity(kind: str, name: str) -> dict[str, str | None]:

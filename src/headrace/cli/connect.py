@@ -4,7 +4,7 @@ Exit codes: 0 it is done; 1 in part, or something wrong was found; 2 it cannot b
 """
 
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from headrace.client.errors import KafkaError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Key = TypeVar("Key")
 Result = TypeVar("Result")
 
 VARIABLE: Final = "HEADRACE_BOOTSTRAP"
@@ -72,6 +73,38 @@ def ask(bootstrap: str, question: "Callable[[AsyncAdmin], Coroutine[Any, Any, Re
 
     with complaints(bootstrap):
         return asyncio.run(run())
+
+
+def ask_about_each(
+    bootstrap: str,
+    question: "Callable[[AsyncAdmin], Coroutine[Any, Any, Mapping[Key, Result]]]",
+    show: Callable[[Mapping[Key, Result]], None],
+    *,
+    tolerated: "type[KafkaError] | tuple[()]" = (),
+) -> None:
+    """As `ask`, about several items: `show` gets what worked, and then there are complaints about the others.
+
+    An error of the kind `tolerated` is none.
+    """
+    from headrace.client.errors import KafkaError, PartialError
+
+    async def run(admin: "AsyncAdmin") -> tuple[Mapping[Key, Result], click.ClickException | None]:
+        try:
+            return await question(admin), None
+        except PartialError as error:
+            errors = {item: each for item, each in error.errors.items() if not isinstance(each, tolerated)}
+            if not errors:
+                return error.results, None
+            return error.results, await explain(PartialError(errors, error.results, "items"), admin, bootstrap)
+        except KafkaError as error:
+            if isinstance(error, tolerated):
+                return {}, None
+            raise
+
+    results, trouble = ask(bootstrap, run)
+    show(results)
+    if trouble is not None:
+        raise trouble
 
 
 @contextmanager
@@ -146,7 +179,8 @@ def complaint(error: "KafkaError", bootstrap: str = "", *, hint: str = "") -> cl
     tried = f" ({error.tried})" if error.tried and not isinstance(error, BrokerRefusedError) else ""
     kind = Unreachable if isinstance(error, ConnectionLostError) else Complaint
     what = error.message.partition(": is a broker running")[0].rstrip(".")  # the hint says it better
-    return kind(f"{what}{tried}.", hint=hint)
+    end = "" if what.endswith("?") and not tried else "."
+    return kind(f"{what}{tried}{end}", hint=hint)
 
 
 def complete_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

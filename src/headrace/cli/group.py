@@ -91,7 +91,7 @@ def describe(**options: Any) -> None:
 @timeout_option
 @bootstrap_option
 def reset(**options: Any) -> None:
-    r"""Set the offsets from which a group goes on. It must have no members meanwhile.
+    """Set the offsets from which a group goes on. It must have no members meanwhile.
 
     The plan is shown first; --dry-run leaves it at that. An offset outside of a log is moved to its beginning or end.
 
@@ -111,6 +111,7 @@ def reset(**options: Any) -> None:
 @click.argument("groups", nargs=-1, required=True, metavar="GROUP…", shell_complete=complete_groups)
 @click.option("--if-exists", is_flag=True, help="A group that does not exist is no error.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
 @timeout_option
 @bootstrap_option
 def delete(**options: Any) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.connect import ask
+from headrace.cli.connect import ask, ask_about_each
 from headrace.cli.output import Column, Complaint, TableWriter, confirm, print_json
 from headrace.cli.values import parse_partition
-from headrace.client.errors import PartialError, UnknownGroupError
+from headrace.client.errors import UnknownGroupError
 
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin
@@ -40,24 +40,23 @@ def list_groups(*, states: Sequence[str], types: Sequence[str], as_json: bool, t
     table.flush()
 
 
-def delete_groups(*, groups: Sequence[str], if_exists: bool, yes: bool, timeout: float, bootstrap: str) -> None:
+def delete_groups(
+    *, groups: Sequence[str], if_exists: bool, yes: bool, as_json: bool, timeout: float, bootstrap: str
+) -> None:
     confirm(f"Delete {', '.join(groups)} with all that is committed?", yes=yes)
 
-    async def question(admin: AsyncAdmin) -> list[str]:
-        try:
-            await admin.delete_groups(groups, timeout=timeout)
-        except UnknownGroupError:
-            if if_exists:
-                return []
-            raise
-        except PartialError as error:
-            if if_exists and all(isinstance(each, UnknownGroupError) for each in error.errors.values()):
-                return list(error.results)
-            raise
-        return list(dict.fromkeys(groups))
+    async def question(admin: AsyncAdmin) -> dict[str, None]:
+        await admin.delete_groups(groups, timeout=timeout)
+        return dict.fromkeys(groups)
 
-    for group in ask(bootstrap, question):
-        click.echo(f"Deleted {group}.")
+    def show(deleted: Iterable[str]) -> None:
+        for group in deleted:
+            if as_json:
+                print_json({"group": group, "deleted": True})
+            else:
+                click.echo(f"Deleted {group}.")
+
+    ask_about_each(bootstrap, question, show, tolerated=UnknownGroupError if if_exists else ())
 
 
 def delete_offsets(

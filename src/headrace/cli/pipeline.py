@@ -73,7 +73,7 @@ def command() -> None:
 @json_option
 @cluster_option
 def run(**options: Any) -> None:
-    r"""Run a pipeline until Ctrl-C or SIGTERM, exactly once over all runs.
+    """Run a pipeline until Ctrl-C or SIGTERM, exactly once over all runs.
 
     \b
     headrace pipeline run sales.py
@@ -133,7 +133,7 @@ def list_(**options: Any) -> None:
 @timeout_option
 @cluster_option
 def reset(**options: Any) -> None:
-    r"""Make a pipeline begin again. It must not run meanwhile.
+    """Make a pipeline begin again. It must not run meanwhile.
 
     Its checkpoints are moved aside, what its groups have committed is forgotten, and the next run empties topics of its
     own. What it has written to other topics stays there, so results come a second time. Tables are always read from
@@ -165,7 +165,7 @@ def reset(**options: Any) -> None:
 @json_option
 @cluster_option
 def replay(**options: Any) -> None:
-    r"""Run a pipeline over a part of its topics as a batch, and print what it would write.
+    """Run a pipeline over a part of its topics as a batch, and print what it would write.
 
     Nothing of the pipeline itself changes: neither its state nor its topics. Windows are closed by the end of the part,
     and of each row of a table only the last change is seen. Global tables are as they are now.
@@ -188,7 +188,7 @@ def replay(**options: Any) -> None:
 @json_option
 @cluster_option
 def replay_dead(**options: Any) -> None:
-    r"""Run the dead letters of a pipeline through it again; those that still fail stay dead.
+    """Run the dead letters of a pipeline through it again; those that still fail stay dead.
 
     Each is taken once: their results, those that fail again, and the position in the dead letters are one transaction.
     """
@@ -210,7 +210,7 @@ def replay_dead(**options: Any) -> None:
 @json_option
 @cluster_option
 def query(**options: Any) -> None:
-    r"""Ask for rows of a TABLE, by its operator's name or its topic, while the pipeline runs or when it does not.
+    """Ask for rows of a TABLE, by its operator's name or its topic, while the pipeline runs or when it does not.
 
     \b
     headrace pipeline query sales per-country --key DE

@@ -63,6 +63,7 @@ def describe(**options: Any) -> None:
 @click.argument("name", shell_complete=complete_topics)
 @click.option("--partitions", "-p", type=click.IntRange(min=1), required=True, help="How many it shall have.")
 @click.option("--dry-run", is_flag=True, help="Only say whether it would work.")
+@json_option
 @timeout_option
 @bootstrap_option
 def alter(**options: Any) -> None:
@@ -79,6 +80,7 @@ def alter(**options: Any) -> None:
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", shell_complete=complete_topics)
 @click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
 @timeout_option
 @bootstrap_option
 def delete(**options: Any) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from headrace.cli.connect import ask
+from headrace.cli.connect import ask, ask_about_each
 from headrace.cli.output import Column, Complaint, TableWriter, confirm, print_json, show_count, show_number, show_time
 from headrace.cli.values import parse_pairs, parse_partition, parse_time
 from headrace.client.admin_changes import ConfigResource
@@ -73,38 +73,39 @@ def create_topics(
         for name in dict.fromkeys(names)
     ]
 
+    existing: list[str] = []
+
     async def question(admin: AsyncAdmin) -> dict[str, CreatedTopic]:
         try:
             return await admin.create_topics(wanted, validate_only=dry_run, timeout=timeout)
         except TopicExistsError:
-            if if_not_exists:
-                return {}
+            existing.append(wanted[0].name)
             raise
         except PartialError as error:
-            if if_not_exists and all(isinstance(each, TopicExistsError) for each in error.errors.values()):
-                return error.results
+            existing.extend(name for name, each in error.errors.items() if isinstance(each, TopicExistsError))
             raise
 
-    created = ask(bootstrap, question)
-    for topic in created.values():
-        if as_json:
-            print_json(
-                {
-                    "topic": topic.name,
-                    "id": topic.id,
-                    "partitions": topic.partitions,
-                    "replication": topic.replication,
-                    "created": not dry_run,
-                }
-            )
-        else:
-            verb = "Would create" if dry_run else "Created"
-            click.echo(
-                f"{verb} {topic.name}: {show_count(topic.partitions, 'partition')}, replication {topic.replication}."
-            )
-    for name in names:
-        if name not in created and not as_json:
-            click.echo(f"{name} exists.")
+    def show(created: Mapping[str, CreatedTopic]) -> None:
+        for topic in created.values():
+            if as_json:
+                print_json(
+                    {
+                        "topic": topic.name,
+                        "id": topic.id,
+                        "partitions": topic.partitions,
+                        "replication": topic.replication,
+                        "created": not dry_run,
+                    }
+                )
+            else:
+                verb = "Would create" if dry_run else "Created"
+                count = show_count(topic.partitions, "partition")
+                click.echo(f"{verb} {topic.name}: {count}, replication {topic.replication}.")
+        if if_not_exists and not as_json:
+            for name in existing:
+                click.echo(f"{name} exists.")
+
+    ask_about_each(bootstrap, question, show, tolerated=TopicExistsError if if_not_exists else ())
 
 
 def describe_topics(
@@ -189,32 +190,34 @@ def _partition_cells(partition: PartitionDescription) -> list[str]:
     ]
 
 
-def alter_topic(*, name: str, partitions: int, dry_run: bool, timeout: float, bootstrap: str) -> None:
+def alter_topic(*, name: str, partitions: int, dry_run: bool, as_json: bool, timeout: float, bootstrap: str) -> None:
     async def question(admin: AsyncAdmin) -> None:
         await admin.create_partitions({name: partitions}, validate_only=dry_run, timeout=timeout)
 
     ask(bootstrap, question)
-    click.echo(f"{name} {'would have' if dry_run else 'has'} {show_count(partitions, 'partition')}.")
+    if as_json:
+        print_json({"topic": name, "partitions": partitions, "altered": not dry_run})
+    else:
+        click.echo(f"{name} {'would have' if dry_run else 'has'} {show_count(partitions, 'partition')}.")
 
 
-def delete_topics(*, names: Sequence[str], if_exists: bool, yes: bool, timeout: float, bootstrap: str) -> None:
+def delete_topics(
+    *, names: Sequence[str], if_exists: bool, yes: bool, as_json: bool, timeout: float, bootstrap: str
+) -> None:
     confirm(f"Delete {', '.join(names)} with all records?", yes=yes)
 
-    async def question(admin: AsyncAdmin) -> list[str]:
-        try:
-            await admin.delete_topics(names, timeout=timeout)
-        except UnknownTopicError:
-            if if_exists:
-                return []
-            raise
-        except PartialError as error:
-            if if_exists and all(isinstance(each, UnknownTopicError) for each in error.errors.values()):
-                return list(error.results)
-            raise
-        return list(dict.fromkeys(names))
+    async def question(admin: AsyncAdmin) -> dict[str, None]:
+        await admin.delete_topics(names, timeout=timeout)
+        return dict.fromkeys(names)
 
-    for name in ask(bootstrap, question):
-        click.echo(f"Deleted {name}.")
+    def show(deleted: Iterable[str]) -> None:
+        for name in deleted:
+            if as_json:
+                print_json({"topic": name, "deleted": True})
+            else:
+                click.echo(f"Deleted {name}.")
+
+    ask_about_each(bootstrap, question, show, tolerated=UnknownTopicError if if_exists else ())
 
 
 def show_offsets(
@@ -282,11 +285,14 @@ def delete_records(
         partitions = await expand_partitions(admin, [name], timeout)
         return await admin.delete_records(dict.fromkeys(partitions, -1 if before is None else before), timeout=timeout)
 
-    for partition, first in ask(bootstrap, question).items():
-        if as_json:
-            print_json({"topic": partition.topic, "partition": partition.partition, "first": first})
-        else:
-            click.echo(f"{partition} begins at offset {first} now.")
+    def show(starts: Mapping[TopicPartition, int]) -> None:
+        for partition, first in starts.items():
+            if as_json:
+                print_json({"topic": partition.topic, "partition": partition.partition, "first": first})
+            else:
+                click.echo(f"{partition} begins at offset {first} now.")
+
+    ask_about_each(bootstrap, question, show)
 
 
 def elect_leaders(*, names: Sequence[str], unclean: bool, as_json: bool, timeout: float, bootstrap: str) -> None:
@@ -294,14 +300,16 @@ def elect_leaders(*, names: Sequence[str], unclean: bool, as_json: bool, timeout
         partitions = await expand_partitions(admin, names, timeout) if names else None
         return await admin.elect_leaders(partitions, unclean=unclean, timeout=timeout)
 
-    results = ask(bootstrap, question)
-    for partition, elected in results.items():
-        if as_json:
-            print_json({"topic": partition.topic, "partition": partition.partition, "elected": elected})
-        else:
-            click.echo(f"{partition} {'has a new leader' if elected else 'is led as it should be'}.")
-    if not results and not as_json:
-        click.echo("All partitions are led as they should be.")
+    def show(results: Mapping[TopicPartition, bool]) -> None:
+        for partition, elected in results.items():
+            if as_json:
+                print_json({"topic": partition.topic, "partition": partition.partition, "elected": elected})
+            else:
+                click.echo(f"{partition} {'has a new leader' if elected else 'is led as it should be'}.")
+        if not names and not results and not as_json:
+            click.echo("All partitions are led as they should be.")
+
+    ask_about_each(bootstrap, question, show)
 
 
 async def expand_partitions(admin: AsyncAdmin, names: Sequence[str], timeout: float) -> list[TopicPartition]:

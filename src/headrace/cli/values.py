@@ -17,6 +17,7 @@ _NAMED_TIMES: Final = {
 }
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _ISO_UNITS: Final = ("w", "d", "h", "m", "s")  # in the order in which ISO 8601 has them
+_LAST_MS: Final = 2**63 - 1  # of what goes over the wire
 _ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
@@ -45,6 +46,8 @@ def parse_time(text: str) -> str | int:
     if text in _NAMED_TIMES:
         return _NAMED_TIMES[text]
     if text.isascii() and text.isdigit():
+        if int(text) > _LAST_MS:
+            raise Complaint(f"{text} is not a time: no clock gets there.", hint="Milliseconds since 1970 are expected.")
         return int(text)
     if text.endswith(" ago"):
         return max(time.time_ns() // 1_000_000 - parse_duration_ms(text.removesuffix(" ago")), 0)
@@ -58,7 +61,7 @@ def parse_time(text: str) -> str | int:
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
+    return max(int(moment.timestamp() * 1000), 0)  # below 0 are Kafka's words: -1 would mean the end
 
 
 def parse_duration_ms(text: str) -> int:

@@ -1,5 +1,6 @@
 """`headrace cluster` and `headrace log dirs` against both brokers."""
 
+from headrace import Broker
 from tests.support.both_brokers import eventually, unique
 from tests.support.command_line import done, headrace
 
@@ -32,6 +33,8 @@ def test_features_and_apis(bootstrap: str) -> None:
     assert {"key": 3, "name": "Metadata", "lowest": 0, "highest": 13} in rows
     dry = done("cluster", "upgrade", "group.version=1", "--dry-run", bootstrap=bootstrap)
     assert dry.out == "group.version would be at level 1.\n"
+    dry = done("cluster", "upgrade", "group.version=1", "--dry-run", "--json", bootstrap=bootstrap)
+    assert dry.objects == [{"name": "group.version", "level": 1, "changed": False}]
     assert headrace("cluster", "upgrade", "group.version=99", bootstrap=bootstrap).code == 2
     assert headrace("cluster", "upgrade", "group.version=high", bootstrap=bootstrap).code == 2
     assert headrace("cluster", "api-versions", "--broker", "99", bootstrap=bootstrap).code == 2
@@ -39,6 +42,20 @@ def test_features_and_apis(bootstrap: str) -> None:
 
 def test_a_broker_that_does_not_exist_is_not_forgotten(bootstrap: str) -> None:
     assert headrace("cluster", "unregister", "4711", "--yes", bootstrap=bootstrap).code == 2
+
+
+def test_a_broker_that_is_alive_is_not_forgotten(bootstrap: str) -> None:
+    (cluster,) = done("cluster", "describe", "--json", bootstrap=bootstrap).objects
+    alive = cluster["brokers"][0]["id"]
+    refused = headrace("cluster", "unregister", str(alive), "--yes", bootstrap=bootstrap)
+    assert (refused.code, refused.err.splitlines()[0]) == (2, f"headrace: Broker {alive} is alive.")
+    assert done("cluster", "describe", "--json", bootstrap=bootstrap).objects == [cluster]
+
+
+def test_a_broker_is_forgotten_by_force() -> None:
+    with Broker() as broker:
+        forced = done("cluster", "unregister", "1", "--yes", "--force", "--json", bootstrap=broker.address)
+        assert forced.objects == [{"broker": 1, "unregistered": True}]
 
 
 def test_log_directories(bootstrap: str) -> None:

@@ -86,6 +86,20 @@ def test_nothing_changes_in_a_dry_run_and_a_wrong_value_is_refused(bootstrap: st
     assert (wrong.code, wrong.err.startswith(f"headrace: topic {name}: ")) == (2, True)
 
 
+def test_changes_are_told_as_json(bootstrap: str) -> None:
+    name = create(bootstrap)
+    told = done("config", "set", "topic", name, "retention.ms=1", "segment.ms=1", "--json", bootstrap=bootstrap)
+    assert told.objects == [{"kind": "topic", "name": name, "configs": ["retention.ms", "segment.ms"], "changed": True}]
+    told = done("config", "unset", "client", name, "producer_byte_rate", "--dry-run", "--json", bootstrap=bootstrap)
+    assert told.objects == [{"kind": "client", "name": name, "configs": ["producer_byte_rate"], "changed": False}]
+
+
+def test_a_question_ends_as_one(headrace_bootstrap: str) -> None:
+    name = create(headrace_bootstrap)
+    wrong = headrace("config", "set", "topic", name, "retentionms=1", bootstrap=headrace_bootstrap)
+    assert wrong.err.endswith("did you mean retention.ms?\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

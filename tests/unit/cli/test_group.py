@@ -125,8 +125,9 @@ def test_a_group_is_deleted_unless_it_has_members(bootstrap: str, topic: str) ->
     assert done("group", "delete", first, bootstrap=bootstrap).out == f"Deleted {first}.\n"
     assert headrace("group", "delete", first, bootstrap=bootstrap).code == 2
     assert done("group", "delete", first, "--if-exists", bootstrap=bootstrap).out == ""
-    both = headrace("group", "delete", first, second, bootstrap=bootstrap)
+    both = headrace("group", "delete", first, second, "--json", bootstrap=bootstrap)
     assert (both.code, both.err.splitlines()[0]) == (1, "headrace: 1 of 2 failed.")
+    assert both.objects == [{"group": second, "deleted": True}]
     busy = unique("busy")
     with a_member(bootstrap, busy, topic):
         refused = headrace("group", "delete", busy, bootstrap=bootstrap)

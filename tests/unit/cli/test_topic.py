@@ -40,8 +40,23 @@ def test_creating_is_tried_repeated_and_refused(bootstrap: str) -> None:
     assert done("topic", "create", name, "--if-not-exists", bootstrap=bootstrap).out == f"{name} exists.\n"
     part = headrace("topic", "create", name, f"{name}-3", bootstrap=bootstrap)
     assert (part.code, part.err.splitlines()[0]) == (1, "headrace: 1 of 2 failed.")
+    assert part.out == f"Created {name}-3: 1 partition, replication 1.\n"
+    mixed = headrace("topic", "create", name, f"{name}-4", "no name", "--if-not-exists", "--json", bootstrap=bootstrap)
+    assert (mixed.code, [each["topic"] for each in mixed.objects]) == (1, [f"{name}-4"])
+    assert mixed.err.splitlines()[0] == "headrace: 1 of 2 failed."
+    assert "no name" in mixed.err.splitlines()[1]
     wrong = headrace("topic", "create", "x", "-c", "retention", bootstrap=bootstrap)
     assert (wrong.code, "KEY=VALUE" in wrong.err) == (2, True)
+
+
+def test_changes_are_told_as_json(bootstrap: str) -> None:
+    name = create(bootstrap)
+    dry = done("topic", "alter", name, "-p", "2", "--dry-run", "--json", bootstrap=bootstrap)
+    assert dry.objects == [{"topic": name, "partitions": 2, "altered": False}]
+    altered = done("topic", "alter", name, "-p", "2", "--json", bootstrap=bootstrap)
+    assert altered.objects == [{"topic": name, "partitions": 2, "altered": True}]
+    deleted = headrace("topic", "delete", name, f"{name}-2", "--json", bootstrap=bootstrap)
+    assert (deleted.code, deleted.objects) == (1, [{"topic": name, "deleted": True}])
 
 
 def test_partitions_are_described(bootstrap: str) -> None:

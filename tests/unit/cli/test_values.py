@@ -41,6 +41,13 @@ def test_times_that_count_back_from_now() -> None:
     assert parse_time("9999w ago") == 0
 
 
+def test_times_that_the_wire_takes_for_something_else() -> None:
+    assert parse_time("1969-12-31T23:59:59.999Z") == 0  # -1 is the end
+    assert parse_time(str(2**63 - 1)) == 2**63 - 1
+    with pytest.raises(Complaint, match="is not a time"):
+        parse_time(str(2**63))
+
+
 @pytest.mark.parametrize(
     ("duration_ms", "text"),
     [
