@@ -4,8 +4,9 @@ A noun's module is imported when it is asked for, and imports what it works with
 answer before anybody notices that it had to load something.
 """
 
+import errno
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -24,6 +25,8 @@ NOUNS: Final = (
     "transaction",
 )
 
+NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors that only writing has
+
 
 class Nouns(click.Group):
     """Finds the command of a noun in the module of that name."""
@@ -36,6 +39,17 @@ class Nouns(click.Group):
             return None
         command: click.Command = import_module(f"headrace.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does, which knows what to do about a pipe that is closed, but not about a disk that is full."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            from headrace.cli.output import Complaint
+
+            raise Complaint(f"Cannot write: {error.strerror}.", hint="What is missing was not printed.") from None
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -1,9 +1,11 @@
 """What `headrace log dump` prints: the rows of headrace.log.inspect, as tables or as JSON lines."""
 
+import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
+from headrace.cli import NO_ROOM
 from headrace.cli.output import (
     Column,
     Complaint,
@@ -76,6 +78,8 @@ def dump(path: str, *, as_json: bool, with_records: bool, decode: str, limit: in
             printer.fault(error)
             faults += 1
         except OSError as error:
+            if error.errno in (errno.EPIPE, *NO_ROOM):
+                raise  # it is about what is printed, not about the file
             if isinstance(error, FileNotFoundError) and name != path:
                 continue  # a broker at work has removed or renamed it since its directory was listed
             raise Complaint(f"{error.filename or name} cannot be read: {error.strerror}.") from error

@@ -1,6 +1,8 @@
 """`headrace log dump` on real files: what people see, what programs get, and the exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +234,34 @@ def test_a_file_that_cannot_be_read_is_told(partition: Path) -> None:
         result = dump(path)
         assert isinstance(result.exception, SystemExit), result.exception
         assert "cannot be read: Is a directory." in result.output.replace("\n", " ")
+
+
+def test_a_pipe_that_nobody_reads_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    segment = tmp_path / f"{0:020d}.log"
+    segment.write_bytes(build_batch([NewRecord(TIME, None, b"x" * 100)] * 5000))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headrace", "log", "dump", "--json", segment],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(7) == b'{"kind"'
+    process.stdout.close()
+    assert process.stderr is not None
+    with process.stderr as errors:
+        assert errors.read() == b""
+    assert process.wait(60) == 1
+
+
+@pytest.mark.parametrize("form", ["--json", "--records"])
+def test_a_full_disk_is_told_as_such(partition: Path, form: str) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "headrace", "log", "dump", form, partition]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr.decode().splitlines()[0]) == (
+        2,
+        "headrace: Cannot write: No space left on device.",
+    )
 
 
 def test_a_missing_path_is_told_with_a_hint(tmp_path: Path) -> None:
