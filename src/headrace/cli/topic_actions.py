@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -18,6 +18,8 @@ from headrace.client.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from headrace.client.admin import AsyncAdmin
     from headrace.client.admin_topics import CreatedTopic, PartitionDescription, TopicDescription, TopicListing
+
+    Described = tuple[TopicDescription, dict[str, str | None]]  # with the configs of its own
 
 _OFFSETS: Final = [
     Column("topic"),
@@ -117,36 +119,50 @@ def describe_topics(
     timeout: float,
     bootstrap: str,
 ) -> None:
-    async def question(admin: AsyncAdmin) -> tuple[dict[str, TopicDescription], dict[str, dict[str, str | None]]]:
-        topics = await admin.describe_topics(names or None, timeout=timeout)
-        resources = [ConfigResource("topic", name) for name in topics]
-        configs = await admin.describe_configs(resources, timeout=timeout) if resources else {}
-        overrides = {
-            resource.name: {name: entry.value for name, entry in entries.items() if entry.source == "topic"}
-            for resource, entries in configs.items()
-        }
-        return topics, overrides
-
-    topics, overrides = ask(bootstrap, question)
+    async def question(admin: AsyncAdmin) -> dict[str, Described]:
+        try:
+            return await _with_configs(admin, await admin.describe_topics(names or None, timeout=timeout), timeout)
+        except PartialError as error:
+            found = await _with_configs(admin, error.results, timeout)
+            raise PartialError(error.errors, found, "topics") from None
 
     def is_wanted(partition: PartitionDescription) -> bool:
         return (not under_replicated or len(partition.isr) < len(partition.replicas)) and (
             not unavailable or partition.leader < 0
         )
 
-    if as_json:
-        for name, topic in topics.items():
+    def show(described: Mapping[str, Described]) -> None:
+        if not as_json:
+            _show_partitions(described, is_wanted)
+            return
+        for topic, configs in described.values():
             for partition in filter(is_wanted, topic.partitions):
-                print_json(_partition_fields(topic, partition) | {"configs": overrides[name]})
-        return
+                print_json(_partition_fields(topic, partition) | {"configs": configs})
+
+    ask_about_each(bootstrap, question, show)
+
+
+async def _with_configs(
+    admin: AsyncAdmin, topics: Mapping[str, TopicDescription], timeout: float
+) -> dict[str, Described]:
+    resources = [ConfigResource("topic", name) for name in topics]
+    configs = await admin.describe_configs(resources, timeout=timeout) if resources else {}
+    overrides = {
+        resource.name: {name: entry.value for name, entry in entries.items() if entry.source == "topic"}
+        for resource, entries in configs.items()
+    }
+    return {name: (topic, overrides[name]) for name, topic in topics.items()}
+
+
+def _show_partitions(described: Mapping[str, Described], is_wanted: Callable[[PartitionDescription], bool]) -> None:
     table = TableWriter()
-    for number, (name, topic) in enumerate(topics.items()):
+    for number, (name, (topic, overrides)) in enumerate(described.items()):
         partitions = list(filter(is_wanted, topic.partitions))
         if not partitions:
             continue
         if number:
             table.line("")
-        configs = "".join(f"  {key}={value}" for key, value in sorted(overrides[name].items()))
+        configs = "".join(f"  {key}={value}" for key, value in sorted(overrides.items()))
         table.line(f"{name}  {show_count(len(topic.partitions), 'partition')}  {topic.id}{configs}", style="bold cyan")
         table.start(
             [

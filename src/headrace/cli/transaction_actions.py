@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from headrace.cli.connect import ask, nearest
+from headrace.cli.connect import ask, ask_about_each, nearest
 from headrace.cli.output import Column, Complaint, TableWriter, confirm, print_json, show_duration, show_number
 from headrace.cli.values import parse_duration_ms
 from headrace.client.errors import KafkaError
@@ -76,11 +76,19 @@ def describe_transactions(*, ids: Sequence[str], as_json: bool, timeout: float, 
         except KafkaError as error:
             raise await _explained(error, admin, ids) from None
 
-    described = ask(bootstrap, question)
-    now_ms = time.time_ns() // 1_000_000
-    if as_json:
+    def show(described: Mapping[str, TransactionDescription]) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        if not as_json:
+            _show_descriptions(described.values(), now_ms)
+            return
         for each in described.values():
             print_json(_fields(each, now_ms))
+
+    ask_about_each(bootstrap, question, show)
+
+
+def _show_descriptions(described: Collection[TransactionDescription], now_ms: int) -> None:
+    if not described:
         return
     table = TableWriter()
     table.start(
@@ -94,7 +102,7 @@ def describe_transactions(*, ids: Sequence[str], as_json: bool, timeout: float, 
             Column("partitions"),
         ]
     )
-    for each in described.values():
+    for each in described:
         running = _running_ms(each, now_ms)
         table.row(
             [

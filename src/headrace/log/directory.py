@@ -225,8 +225,14 @@ class LogDirectory:
         log = open_with(recovery_point)
         if not self.was_clean and log.log_end_offset < recovery_point:
             # What was synced is not there: the recovery point is of another past, or the disk lies. Trust nothing.
+            self.warnings.append(
+                f"{directory_name(partition)} was synced up to offset {recovery_point}, and ends at "
+                f"{log.log_end_offset}. All of it is read again; what is missing is lost."
+            )
             log.segments.close()
-            log = open_with(0)
+            first, log = log.recovery_report, open_with(0)
+            if first is not None and log.recovery_report is not None:
+                log.recovery_report = log.recovery_report.after(first)
         return log
 
     def path_of(self, partition: TopicPartition) -> str:

@@ -42,6 +42,22 @@ class RecoveryReport(NamedTuple):
     cut_bytes: int  # of the segment in which the log ends now
     dropped_segments: int
 
+    def after(self, first: "RecoveryReport") -> "RecoveryReport":
+        """Of a log that was recovered twice: what the first one cut off, this one has not seen."""
+        return self._replace(
+            cut_bytes=first.cut_bytes + self.cut_bytes, dropped_segments=first.dropped_segments + self.dropped_segments
+        )
+
+    @property
+    def loss(self) -> str:
+        """What was cut off, in words; empty if everything was whole."""
+        if not self.cut_bytes and not self.dropped_segments:
+            return ""
+        behind = f" and {self.dropped_segments} segments behind them" if self.dropped_segments else ""
+        return (
+            f"{self.cut_bytes} bytes{behind} were not whole, and are cut off; the log ends at offset {self.end_offset}"
+        )
+
 
 class _Walk:
     """One pass over the segments from the recovery point on."""

@@ -10,6 +10,7 @@ nothing was lost); end the connections; let the worker finish; close the logs; s
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,8 @@ from headrace.server.write_trouble import WriteTrouble
 KRAFT_VERSION: Final = 1
 _CLOSING_SYNCS: Final = 32  # threads, for some tens of milliseconds: the file system lets many wait for one commit
 
+_LOG: Final = logging.getLogger(__name__)
+
 
 class Broker:
     """A node that is broker and only controller. All of it lives on the thread of its loop."""
@@ -102,6 +105,7 @@ class Broker:
                 segment_ms=settings.number("metadata.log.segment.ms"),
             )
             undo.callback(self._metadata_log.log.segments.close)
+            self._tell_losses()
             found = self._read_metadata()
             self._refuse_logs_of_nobody(found.on_disk)
             if self.meta != self.logs.meta:
@@ -210,6 +214,14 @@ class Broker:
     @property
     def directory_id(self) -> bytes:
         return self.meta.directory_id or ZERO_UUID
+
+    def _tell_losses(self) -> None:
+        """What could not be read; `partitions` tells about those logs that belong to a topic."""
+        for warning in self.logs.warnings:
+            _LOG.warning("%s", warning)
+        report = self._metadata_log.log.recovery_report
+        if report is not None and report.loss:
+            _LOG.warning("[%s] was not closed well: %s", METADATA_DIRECTORY, report.loss)
 
     def _read_metadata(self) -> Found:
         """Raises StartError, since nothing can be served without them."""

@@ -234,6 +234,8 @@ class Partitions:
             return False
         if self._offline.pop(place, None) is not None:
             _LOG.info("[%s-%d] is not offline any more", topic.name, index)
+        if log.recovery_report is not None and log.recovery_report.loss:
+            _LOG.warning("[%s-%d] was not closed well: %s", topic.name, index, log.recovery_report.loss)
         partition = Partition(topic.name, topic.topic_id, index, log, self._flushes, self._trouble)
         self._by_place[place] = partition
         partition.configure(settings)

@@ -256,7 +256,7 @@ def test_a_pipe_that_nobody_reads_is_no_fault_of_the_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize("form", ["--json", "--records"])
 def test_a_full_disk_is_told_as_such(partition: Path, form: str) -> None:
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "headrace", "log", "dump", form, partition]
+        command = [sys.executable, "-m", "headrace", "log", "dump", form, str(partition)]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr.decode().splitlines()[0]) == (
         2,

@@ -70,6 +70,9 @@ def test_partitions_are_described(bootstrap: str) -> None:
         (0, True, {"cleanup.policy": "compact"}),
         (1, True, {"cleanup.policy": "compact"}),
     ]
+    part = headrace("topic", "describe", name, f"{name}-2", "--json", bootstrap=bootstrap)
+    assert (part.code, part.objects) == (1, rows)
+    assert part.err.splitlines()[0] == "headrace: 1 of 2 failed."
     assert done("topic", "describe", name, "--under-replicated", bootstrap=bootstrap).out == ""
     assert done("topic", "describe", name, "--unavailable", "--json", bootstrap=bootstrap).out == ""
     assert name in done("topic", "describe", bootstrap=bootstrap).out

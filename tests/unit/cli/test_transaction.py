@@ -84,6 +84,8 @@ def test_transactions_are_described(bootstrap: str, topic: str) -> None:
         assert (row[:2], row[4], row[-1]) == ([name, "Ongoing"], "2m", f"{topic}:0")
         producer.commit_transaction(30)
     eventually(lambda: done("transaction", "describe", name, bootstrap=bootstrap).rows[0][-3:] == ["2m", "-", "-"])
+    part = headrace("transaction", "describe", name, name + "x", "--json", bootstrap=bootstrap)
+    assert (part.code, [each["transactional_id"] for each in part.objects]) == (1, [name])
     wrong = headrace("transaction", "describe", name + "x", bootstrap=bootstrap)
     assert (wrong.code, wrong.err.splitlines()[0]) == (
         2,

@@ -129,6 +129,31 @@ def test_checkpoints_bring_back_start_watermark_and_recovery_point() -> None:
     assert (again.log_start_offset, again.high_watermark, again.recovery_point) == (2, 3, 3)
 
 
+def test_what_was_synced_and_is_not_there_is_reported() -> None:
+    fs = memory_fs(DATA)
+    directory = a_directory(fs)
+    log = directory.create(ORDERS, topic_id=ID, now_ms=0)
+    append(log, b"1")
+    size = log.segments.active.size
+    append(log, b"2")
+    log.roll(now_ms=0)
+    flush(log)
+    directory.plan_checkpoint().run()
+    fs = fs.crash(Random(1))
+    fs.remove(f"{DATA}/orders-0/{2:020d}.log")
+    segment = fs.open(f"{DATA}/orders-0/{0:020d}.log")
+    segment.truncate(size + 10)
+    segment.sync()
+    again = a_directory(fs)
+    assert again.warnings == [
+        "orders-0 was synced up to offset 2, and ends at 1. All of it is read again; what is missing is lost."
+    ]
+    found = again.get(ORDERS, now_ms=0)
+    assert found is not None
+    assert found.recovery_report is not None
+    assert found.recovery_report.loss == "10 bytes were not whole, and are cut off; the log ends at offset 1"
+
+
 def test_a_checkpoint_that_cannot_be_read_is_reported_and_done_without() -> None:
     fs = memory_fs(DATA)
     directory = a_directory(fs)

@@ -163,6 +163,28 @@ def test_a_killed_broker_recovers_what_was_acknowledged(is_kept: bool, tmp_path:
             assert produce(client, "orders", b"2") == 0
 
 
+def test_what_recovery_cuts_off_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with headrace.Broker(tmp_path) as broker:
+        broker.create_topic("orders")
+        with client_of(broker.address) as client:
+            assert produce(client, "orders", b"1") == 0
+        broker.kill()
+        for name in ("orders-0", "__cluster_metadata-0"):
+            with (tmp_path / name / f"{0:020d}.log").open("ab") as segment:
+                segment.write(b"torn")
+        (tmp_path / "log-start-offset-checkpoint").write_text("nonsense")
+        broker.restart()
+        with client_of(broker.address) as client:
+            assert values(client, "orders") == [b"1"]
+    told = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(told) == 3, told
+    assert "log-start-offset-checkpoint" in told[0]
+    assert told[1].startswith("[__cluster_metadata-0] was not closed well: 4 bytes were not whole, and are cut off")
+    assert told[2] == (
+        "[orders-0] was not closed well: 4 bytes were not whole, and are cut off; the log ends at offset 1"
+    )
+
+
 def test_a_clean_stop_is_told_from_a_crash(tmp_path: Path) -> None:
     headrace.Broker(tmp_path).close()
     assert ".kafka_cleanshutdown" in os.listdir(tmp_path)
