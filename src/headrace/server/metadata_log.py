@@ -137,6 +137,7 @@ class MetadataLog:
         while offset < end_offset:
             data = self.log.read(offset, max_bytes=_READ_BYTES).read()
             for position, header in iter_batches(data):
+                verify(data, position)  # a log that was closed well is opened unread; nothing else would notice
                 if header.base_offset >= offset:
                     yield header, data[position : position + header.size_bytes]
                 offset = header.next_offset

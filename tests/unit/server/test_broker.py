@@ -13,6 +13,7 @@ import pytest
 from headrace.cluster.image import ConfigKind
 from headrace.log.errors import LockedError
 from headrace.protocol.apis import API_BY_NAME, load
+from headrace.protocol.batch import write_crc
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.header import read_response_header, response_header_version, write_request_header
 from headrace.protocol.messages import alter_client_quotas as quotas
@@ -316,7 +317,10 @@ def test_a_broker_that_cannot_read_its_metadata_leaves_the_directory_as_it_was(t
         good = path.read_bytes()
         frame = b"\x01\x0c\x00"  # of a FeatureLevelRecord
         assert frame in good
-        path.write_bytes(good.replace(frame, b"\x07\x0c\x00"))
+        unknown = bytearray(good.replace(frame, b"\x07\x0c\x00"))
+        for position, header in list(iter_batches(unknown)):
+            write_crc(unknown, position, position + header.size_bytes)
+        path.write_bytes(unknown)
         threads = threading.active_count()
         with pytest.raises(StartError, match=r"cannot start on .*: its metadata cannot be read: frame version 7"):
             Running(tmp_path)

@@ -26,6 +26,7 @@ from headrace.server.broker_thread import StoppedError
 from headrace.server.embedded import TopicRefusedError
 from headrace.server.later import Later
 from headrace.server.settings import SettingsError
+from headrace.server.start_error import StartError
 from headrace.testing import MovableClock
 from tests.support.one_topic import FETCH_VERSION, client_of, fetch_request, produce, values
 from tests.support.wire_client import Closed
@@ -183,6 +184,15 @@ def test_what_recovery_cuts_off_is_told(tmp_path: Path, caplog: pytest.LogCaptur
     assert told[2] == (
         "[orders-0] was not closed well: 4 bytes were not whole, and are cut off; the log ends at offset 1"
     )
+
+
+def test_metadata_that_has_changed_on_disk_is_not_believed(tmp_path: Path) -> None:
+    with headrace.Broker(tmp_path) as broker:
+        broker.create_topic("orders")
+    segment = tmp_path / "__cluster_metadata-0" / f"{0:020d}.log"
+    segment.write_bytes(segment.read_bytes().replace(b"orders", b"owners"))
+    with pytest.raises(StartError, match=r"its metadata cannot be read: .*CRC"):
+        headrace.Broker(tmp_path)
 
 
 def test_a_clean_stop_is_told_from_a_crash(tmp_path: Path) -> None:
