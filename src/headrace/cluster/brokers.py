@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headrace.cluster.decision import ControllerSettings, Decision, RefusedError
+from headrace.cluster.decision import MAX_RECORDS_PER_REQUEST, ControllerSettings, Decision, RefusedError
 from headrace.cluster.elections import broker_leaves, broker_lost_data
 from headrace.cluster.features import (
     CONTROLLER_REGISTRATION_SINCE,
@@ -88,6 +88,9 @@ def unregister_broker(
         return Decision((), reply)
     records = broker_leaves(image, settings, broker.broker_id)
     records.append(UnregisterBrokerRecord(broker.broker_id, broker.epoch))
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        message = f"broker {broker.broker_id} is in sync for {len(records) - 1} partitions: stop it first"
+        return Decision((), UnregisterBrokerResponse(error_code=ErrorCode.POLICY_VIOLATION, error_message=message))
     return Decision(tuple(records), UnregisterBrokerResponse(error_message=None))
 
 

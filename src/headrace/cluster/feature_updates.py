@@ -33,10 +33,11 @@ def update_features(
     image: Image, settings: ControllerSettings, request: UpdateFeaturesRequest
 ) -> Decision[UpdateFeaturesResponse]:
     """Answer UpdateFeatures. Version 0 says `allow_downgrade` where later ones name the kind of change."""
-    proposed = dict(image.features) | {row.feature: row.max_version_level for row in request.feature_updates}
+    updates = {row.feature: row for row in request.feature_updates}  # as in Kafka, the last row of a feature counts
+    proposed = dict(image.features) | {name: row.max_version_level for name, row in updates.items()}
     records: list[MetadataRecord] = []
     try:
-        for row in request.feature_updates:
+        for row in updates.values():
             _check(image, row, proposed)
             records.append(FeatureLevelRecord(row.feature, row.max_version_level))
     except RefusedError as refused:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Final, NamedTuple
 
-from headrace.cluster.decision import Decision, RefusedError
+from headrace.cluster.decision import MAX_RECORDS_PER_REQUEST, TOO_MANY_RECORDS, Decision, RefusedError
 from headrace.cluster.image import Image, QuotaEntity
 from headrace.cluster.metadata_records import MetadataRecord
 from headrace.protocol.error_codes import ErrorCode
@@ -58,6 +58,12 @@ def alter_client_quotas(
         except RefusedError as refused:
             code, message = refused.code, refused.reason
         rows.append(altering.ResponseEntryData(code, message, entry.entity))
+        if len(records) > MAX_RECORDS_PER_REQUEST:  # as Kafka: nothing is changed
+            refused_all = [
+                altering.ResponseEntryData(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS, each.entity)
+                for each in request.entries
+            ]
+            return Decision((), altering.AlterClientQuotasResponse(entries=refused_all))
     written = () if request.validate_only else tuple(records)
     return Decision(written, altering.AlterClientQuotasResponse(entries=rows))
 

@@ -5,7 +5,7 @@ import hmac
 from collections import Counter
 from typing import Final, NamedTuple
 
-from headrace.cluster.decision import Decision, RefusedError
+from headrace.cluster.decision import MAX_RECORDS_PER_REQUEST, TOO_MANY_RECORDS, Decision, RefusedError
 from headrace.cluster.features import SCRAM_SINCE
 from headrace.cluster.image import Image
 from headrace.cluster.metadata_records import MetadataRecord
@@ -51,6 +51,12 @@ def alter_scram_credentials(
             results[row.name] = AlterUserScramCredentialsResult(row.name, ErrorCode.NONE, None)
         except RefusedError as refused:
             results[row.name] = AlterUserScramCredentialsResult(row.name, refused.code, refused.reason)
+        if len(records) > MAX_RECORDS_PER_REQUEST:  # Kafka fails with UNKNOWN_SERVER_ERROR, and changes nothing either
+            refused_all = [
+                AlterUserScramCredentialsResult(user, ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)
+                for user in times_named
+            ]
+            return Decision((), AlterUserScramCredentialsResponse(results=refused_all))
     return Decision(tuple(records), AlterUserScramCredentialsResponse(results=list(results.values())))
 
 

@@ -247,6 +247,8 @@ def delete_topics(
             if times > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "the request names this topic twice")
             topic = _find_topic(image, name, topic_id)
+            if len(records) == MAX_RECORDS_PER_REQUEST:  # as in Kafka, those before it are deleted
+                raise RefusedError(ErrorCode.POLICY_VIOLATION, TOO_MANY_RECORDS)
             check_quota(quota, len(topic.partitions))
             records.append(RemoveTopicRecord(topic.topic_id))
             rows.append(DeletableTopicResult(topic.name, topic.topic_id))
