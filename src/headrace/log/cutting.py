@@ -9,7 +9,7 @@ A failure in the middle leaves files whose state nobody knows for sure: the log 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headrace.log.errors import OffsetOutOfRangeError
+from headrace.log.errors import OffsetOutOfRangeError, StorageError, is_without_descriptor
 from headrace.log.scan import headers
 from headrace.log.segment import Segment
 
@@ -80,9 +80,15 @@ def truncate_fully_and_start_at(log: "Log", offset: int) -> None:
 
 
 def _abandon_swap(log: "Log") -> None:
-    """A crash would let it go on, and bring back what is cut off now."""
-    if log.swap is not None:
+    """A crash would let it go on, and bring back what is cut off now. Raises OSError, and StorageError to try again."""
+    if log.swap is None:
+        return
+    try:
         log.swap.abandon()
+    except OSError as error:
+        if not is_without_descriptor(error):
+            raise
+        raise StorageError(f"{log.directory} is not cut off now: {error}. It may be tried again.") from error
 
 
 def _end_at(log: "Log", end_offset: int) -> None:

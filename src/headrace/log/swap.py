@@ -42,16 +42,18 @@ class Replacement(NamedTuple):
 class Swap:
     """Steps 2 to 5 for one log. Until step 4 the log may change its mind, by `abandon`. Replacements are in order.
 
-    Invariant: `log.swap` is this one from its making until it is over.
+    Invariant: `log.swap` is this one from its making until it is over. That it is given up is a step like the others,
+    with its sync: while there is no file descriptor for that, it is not over, and never goes on.
     """
 
-    __slots__ = ("_is_in_place", "_log", "_replacements", "_steps")
+    __slots__ = ("_is_given_up", "_is_in_place", "_log", "_replacements", "_steps")
 
     def __init__(self, log: "Log", replacements: Sequence[Replacement]) -> None:
         assert log.swap is None, "one swap at a time"
         self._log = log
         self._replacements = replacements
         self._is_in_place = False  # the log reads the new segments
+        self._is_given_up = False  # and never will
         self._steps: list[Callable[[], None]] = [
             lambda: self._rename(_INDEX_SUFFIXES, CLEANED, SWAP),
             lambda: self._rename((LOG,), CLEANED, SWAP),
@@ -62,7 +64,7 @@ class Swap:
 
     @property
     def is_done(self) -> bool:
-        return not self._steps
+        return self._is_in_place and not self._steps
 
     def run(self) -> None:
         """All steps and syncs, for those who can wait. Raises StorageError."""
@@ -76,12 +78,12 @@ class Swap:
         """The next step. True if a sync has to follow, and then another step. Raises StorageError."""
         log = self._log
         try:
-            if not self._is_in_place and not self._fits():
-                self.abandon()
             if log.swap is not self:
                 return False
             log.refuse_if_failed()
-            if self.is_done:
+            if not self._is_in_place and not self._is_given_up and not self._fits():
+                self._give_up()
+            if not self._steps:
                 log.swap = None
                 return False
             self._steps.pop(0)()
@@ -99,16 +101,26 @@ class Swap:
     def abandon(self) -> None:
         """The log goes on without the new segments, for good when this returns, unless they are in place already.
 
-        Their files stay until the next round of compaction or the next opening. Raises OSError.
+        Their files stay until the next round of compaction or the next opening. Raises OSError; if that was for lack of
+        a file descriptor, it may be called again.
         """
         if self._is_in_place or self._log.swap is not self:
             return
+        self._give_up()
+        self._rename_back()
+        self.sync()
         self._log.swap = None
+
+    def _give_up(self) -> None:
+        self._is_given_up = True
+        self._steps = [self._rename_back]
+
+    def _rename_back(self) -> None:
+        """As if step 3 had stopped before its first rename."""
         oldest = self._replacements[0].new.files
         if oldest.stage == SWAP:
-            # As if step 3 had stopped before its first rename.
             self._log.fs.rename(oldest.path(LOG), oldest.path(LOG, CLEANED))
-            self.sync()
+            oldest.stage = CLEANED
 
     def _fits(self) -> bool:
         """Has the log still all segments that are to be replaced, and are they sealed?"""

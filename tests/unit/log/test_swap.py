@@ -1,5 +1,6 @@
 """Compacted segments take the place of old ones: whole, or not at all, wherever the power is cut."""
 
+import errno
 from random import Random
 
 import pytest
@@ -261,6 +262,39 @@ def test_what_is_appended_after_a_cut_during_a_swap_may_be_torn(count: int) -> N
             append(log, b"%d" % number)
         again = Log.open(fs.crash(Random(seed)), DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS)
         assert values_of(again) in [[*expected, *([b"0", b"1"][:kept])] for kept in range(3)]
+
+
+@pytest.mark.parametrize("is_cut_again", [False, True])
+@pytest.mark.parametrize("count", range(3))
+@pytest.mark.parametrize("offset", [-5, 3, 12])
+def test_a_cut_without_a_descriptor_to_give_a_swap_up_may_be_tried_again(
+    offset: int, count: int, is_cut_again: bool
+) -> None:
+    for seed in range(10):
+        fs, log, swap = steps_of_a_swap(count)
+
+        def cut(log: Log) -> None:
+            if offset < 0:
+                log.truncate_fully_and_start_at(-offset)
+            else:
+                log.truncate_to(offset)
+
+        before = values_of(log)
+        fs.faults.append(Fault("sync_dir", errno.EMFILE, DIRECTORY))
+        with pytest.raises(StorageError, match="tried again"):
+            cut(log)
+        assert (log.failure, values_of(log)) == (None, before)
+        append(log, b"new")
+        if is_cut_again:
+            cut(log)
+        expected = [*before, b"new"] if not is_cut_again else values_of(log)
+        assert (log.swap is None) == is_cut_again, "it is over, or its sync is still to come"
+        swap.run()
+        assert (swap.is_done, log.swap, log.failure) == (False, None, None)
+        assert values_of(log) == expected
+        flush(log)
+        again = Log.open(fs.crash(Random(seed)), DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS)
+        assert values_of(again) == expected
 
 
 def test_a_power_cut_while_a_swap_is_given_up_leaves_a_whole_log() -> None:

@@ -331,6 +331,25 @@ def test_a_swap_without_a_descriptor_for_its_sync_goes_on_later(site: Site, sync
     assert site.cleaner.cleaned_to[TopicPartition("u", 0)] == 8
 
 
+def test_a_swap_that_retention_has_overtaken_is_given_up_later_without_a_descriptor(site: Site) -> None:
+    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
+    site.append(count=10)
+    log = site.node.partition("t").log
+    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
+    for _ in range(2):  # the round, and the first sync: the new segments wait for their second one as `.swap`
+        site.node.worker.step()
+    log.delete_segments([log.segments[0]])
+    start_offset = log.log_start_offset
+    site.fs.faults.append(Fault("sync_dir", errno.EMFILE, path_end="t-0", skip=1))
+    site.pass_time(0)
+    assert (site.fs.faults[0].times, log.failure, log.swap is None) == (0, None, False)
+    site.append()
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert (log.failure, log.swap, log.log_start_offset) == (None, None, start_offset)
+    site.pass_time(SETTINGS.cleaner_backoff_ms)
+    assert site.cleaner.cleaned_to, "the next round compacts what is left"
+
+
 @pytest.mark.parametrize("steps", range(1, 5))
 def test_a_topic_that_is_deleted_while_its_compacted_segments_take_their_place(site: Site, steps: int) -> None:
     site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
