@@ -39,12 +39,13 @@ from headrace.server.dispatch import Dispatcher
 from headrace.server.fetch_sessions import FetchSessions
 from headrace.server.group_commit import GroupCommit
 from headrace.server.later import Later
-from headrace.server.listener import Listeners
+from headrace.server.listener import ConnectionLimits, Listeners
 from headrace.server.maintenance import Maintenance, MaintenanceSettings
 from headrace.server.membership import Membership
 from headrace.server.metadata_log import DIRECTORY as METADATA_DIRECTORY
 from headrace.server.metadata_log import Found, MetadataLog
 from headrace.server.node_configs import layers
+from headrace.server.override_hosts import OverrideHosts
 from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
@@ -77,6 +78,8 @@ class Broker:
         """Take the data directory and read the metadata. Raises LogError, StartError, OSError."""
         fs = fs or RealFileSystem()
         self.settings = settings
+        self._limits = settings.limits  # as they are configured now
+        self._override_hosts = OverrideHosts(loop, self._limits.max_connections_per_ip_overrides)
         self._clock = clock or LoopClock(loop)
         self._random = SystemRandom()
         now_ms = self._clock.now_ms()
@@ -161,7 +164,7 @@ class Broker:
         self._listeners = Listeners(
             loop,
             self.dispatcher.serve,
-            settings.limits,
+            self._limits_by_address(),
             clock=self._clock,
             throttle_ms=self._quotas.connection_throttle_ms,
             windows=self._windows("quota"),
@@ -315,9 +318,18 @@ class Broker:
         """What was changed while the broker runs."""
         if new.configs is not old.configs:
             settings = self.settings.with_changes(*layers(new, self.controller.settings))
-            self._listeners.limits = settings.limits
+            self._limits = settings.limits
+            self._apply_limits()
+            self._override_hosts.follow(self._limits.max_connections_per_ip_overrides, self._apply_limits)
             self.logs.cleaner.limits = settings.cleaner_limits
             self._maintenance.configure(MaintenanceSettings.from_broker(settings.values))
+
+    def _apply_limits(self) -> None:
+        self._listeners.limits = self._limits_by_address()
+
+    def _limits_by_address(self) -> ConnectionLimits:
+        overrides = self._override_hosts.by_address(self._limits.max_connections_per_ip_overrides)
+        return self._limits._replace(max_connections_per_ip_overrides=overrides)
 
     def _serve(self, ready: Later[None]) -> None:
         if self._is_stopping:
