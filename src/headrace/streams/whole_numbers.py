@@ -3,9 +3,13 @@
 Arrow makes 5 of 5.5 in a column of whole numbers, without a word, and so 1998 of 19.99 * 100. Here that does not fit.
 A float that is whole does: there is nothing to lose. Columns without whole numbers are not looked at, and of others as
 a rule only the Python types of their values, many at a time.
+
+Times are whole numbers for Arrow, too, of microseconds: it would make a moment of 1970 of `time.time()`. A number is
+no time here. Spark casts it as seconds, and many mean milliseconds; who gives a datetime means what he says.
 """
 
 from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import chain
 from numbers import Number
@@ -16,13 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 _WHOLE: Final = frozenset({int, type(None)})
+_TIMES: Final = frozenset({datetime, date, timedelta, type(None)})
 _DICTS: Final = frozenset({dict})
 _PLAIN: Final = frozenset({dict, list})
 _ANYTHING: Final = np.dtype(object)
 
 
 def array_of(values: Any, type_: pa.DataType) -> pa.Array:
-    """Raises what Arrow raises, and ValueError for the first number that would be cut."""
+    """Raises what Arrow raises, and ValueError for the first number that would be cut, or taken for a time."""
     made = pa.array(values, type_)
     # Arrow looks for itself at what numpy and pandas know to be numbers.
     if has_whole_numbers(type_) and getattr(values, "dtype", _ANYTHING) == _ANYTHING:
@@ -34,7 +39,7 @@ def array_of(values: Any, type_: pa.DataType) -> pa.Array:
 def has_whole_numbers(type_: pa.DataType) -> bool:
     if pa.types.is_nested(type_):
         return any(has_whole_numbers(type_.field(number).type) for number in range(type_.num_fields))
-    return bool(pa.types.is_integer(type_))
+    return bool(pa.types.is_integer(type_) or pa.types.is_temporal(type_))
 
 
 def refuse_cut(values: Iterable[Any], type_: pa.DataType) -> None:
@@ -48,6 +53,9 @@ def _refuse(values: Callable[[], Iterable[Any]], type_: pa.DataType) -> None:
     if pa.types.is_integer(type_):
         if not _WHOLE.issuperset(map(type, values())):
             _refuse_fractions(values(), type_)
+    elif pa.types.is_temporal(type_):
+        if not _TIMES.issuperset(map(type, values())):
+            _refuse_numbers(values(), type_)
     elif pa.types.is_struct(type_):
         rows = _rows(values(), [field.name for field in type_])
         for field in type_:
@@ -69,10 +77,19 @@ def _refuse_field(rows: Iterable[dict[str, Any]], field: pa.Field) -> None:
 
 
 def _refuse_fractions(values: Iterable[Any], type_: pa.DataType) -> None:
-    numbers: Iterable[Any] = (value for value in values if type(value) is float or isinstance(value, Number))
-    for value in numbers:
-        if value % 1 != 0 and value == value:  # NaN that Arrow lets pass is NULL in a column of pandas
+    for value in _numbers(values):
+        if value % 1 != 0:
             raise ValueError(f"{value!r} is not a whole number, which {type_} needs")
+
+
+def _refuse_numbers(values: Iterable[Any], type_: pa.DataType) -> None:
+    for value in _numbers(values):
+        raise ValueError(f"{value!r} is a number, and {type_} needs a datetime, a date or a timedelta")
+
+
+def _numbers(values: Iterable[Any]) -> Iterable[Any]:
+    numbers: Iterable[Any] = (value for value in values if type(value) is float or isinstance(value, Number))
+    return (value for value in numbers if value == value)  # NaN that Arrow lets pass is NULL in a column of pandas
 
 
 def _rows(values: Iterable[Any], names: list[str]) -> list[dict[str, Any]]:

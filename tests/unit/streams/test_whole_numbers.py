@@ -1,6 +1,7 @@
-"""Values of the user's in columns of whole numbers: none of them is cut."""
+"""Values of the user's in columns of whole numbers and times: none of them is cut, or taken for what it is not."""
 
 from collections import deque
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from headrace.streams.whole_numbers import array_of
 
 LONG = pa.int64()
+TIME = pa.timestamp("us", "UTC")
 LISTS = pa.list_(LONG)
 STRUCT = pa.struct([("text", pa.string()), ("n", pa.int32())])
 
@@ -57,6 +59,29 @@ def test_whole_numbers_of_any_kind_pass() -> None:
         [("a", [None, {"text": None, "n": 2}])],
         None,
     ]
+
+
+@pytest.mark.parametrize("number", [1_700_000_000.5, 17.0, 1_700_000_000, 1_700_000_000_123])
+@pytest.mark.parametrize("type_", [TIME, pa.timestamp("us"), pa.date32(), pa.duration("us")])
+def test_a_number_is_no_time(number: float, type_: pa.DataType) -> None:
+    for values, whole in (
+        ([None, number], type_),
+        ([[number]], pa.list_(type_)),
+        ([{"at": number}], pa.struct([("at", type_)])),
+        (pd.Series([number], dtype=object), type_),
+    ):
+        with pytest.raises((ValueError, pa.ArrowException), match=r"is a number, and|cannot be converted|too large"):
+            array_of(values, whole)
+
+
+def test_times_pass() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    assert array_of([at, None, pd.Timestamp(at)], TIME).to_pylist() == [at, None, at]
+    assert array_of([{"at": at}, {}], pa.struct([("at", TIME)])).to_pylist() == [{"at": at}, {"at": None}]
+    assert array_of(pd.Series([at, float("nan")], dtype=object), TIME).to_pylist() == [at, None]
+    assert array_of([date(2026, 1, 1), at], pa.date32()).to_pylist() == [date(2026, 1, 1)] * 2
+    assert array_of([timedelta(seconds=1)], pa.duration("us")).to_pylist() == [timedelta(seconds=1)]
+    assert array_of(np.array([5], "M8[us]"), TIME)[0].value == 5
 
 
 def test_what_pandas_has_for_null_is_no_number() -> None:
