@@ -82,7 +82,9 @@ def in_place(df: DataFrame) -> DataFrame:
     """With PLACE and OFFSET, by which operators order the rows of a micro-batch."""
     if "_offset" not in df.columns:
         return df.withColumns({PLACE: F.lit(0).cast("bigint"), OFFSET: F.unix_micros(TIME)})
-    return df.withColumns({PLACE: F.xxhash64("_topic", "_partition"), OFFSET: F.col("_offset")})
+    # Rows of a DataFrame have no offset.
+    offset = F.coalesce("_offset", F.unix_micros(TIME))
+    return df.withColumns({PLACE: F.xxhash64("_topic", "_partition"), OFFSET: offset})
 
 
 def group_bytes(df: DataFrame, columns: Sequence[str]) -> Column:

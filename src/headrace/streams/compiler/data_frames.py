@@ -2,6 +2,8 @@
 
 It is read as if its rows were records with a JSON object as their value: so everything behind it
 is what runs for topics. It moves to the app's own session, whose settings the app relies on.
+
+But they have no place in a topic: partition and offset are NULL, and within a micro-batch time alone orders them.
 """
 
 from typing import Any, Final
@@ -25,8 +27,8 @@ def frame_records(source: Source, spark: SparkSession) -> DataFrame:
         key.cast("binary").alias("key"),
         F.to_json(F.struct(*map(column, rows.columns)), _JSON).cast("binary").alias("value"),
         F.lit(source.topics[0]).alias("topic"),
-        F.lit(0).alias("partition"),
-        F.lit(0).cast("bigint").alias("offset"),
+        F.lit(None).cast("int").alias("partition"),
+        F.lit(None).cast("bigint").alias("offset"),
         F.current_timestamp().alias("timestamp"),
         F.lit(0).alias("timestampType"),
         F.lit(None).cast(_HEADERS).alias("headers"),

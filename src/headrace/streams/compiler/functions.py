@@ -367,6 +367,6 @@ def _short(function: str) -> str:
 
 
 def _place(at: Mapping[str, Any]) -> str:
-    if not at:
+    if at.get("_offset") is None:  # behind an operator with state, or of a DataFrame
         return "a row"
     return f"the record at offset {at['_offset']} of {at['_topic']}-{at['_partition']}"

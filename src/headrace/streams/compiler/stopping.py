@@ -20,4 +20,5 @@ def _place(rows: DataFrame) -> Column:
     if "_offset" not in rows.columns:
         return F.lit("a row")
     of_topic = [F.col("_topic"), F.lit("-"), F.col("_partition")]
-    return F.concat(F.lit("the record at offset "), F.col("_offset"), F.lit(" of "), *of_topic)
+    record = F.concat(F.lit("the record at offset "), F.col("_offset"), F.lit(" of "), *of_topic)
+    return F.coalesce(record, F.lit("a row"))  # of a DataFrame
