@@ -124,7 +124,11 @@ class Producer:
         return self._core.transactions
 
     def init_transactions(self) -> None:
-        """Take over the transactional id: whoever had it before is fenced, its open transaction aborted."""
+        """Take over the transactional id: whoever had it before is fenced, its open transaction aborted.
+
+        To be called once, and again before a transaction if the last one was long ago: brokers forget an id that is not
+        used for transactional.id.expiration.ms. If another producer has it by then, FencedError is raised.
+        """
         background.call(self._transactions.init())
 
     def begin_transaction(self) -> None:

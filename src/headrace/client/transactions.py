@@ -138,7 +138,9 @@ class TransactionGate:
 
     async def init(self) -> None:
         """Get the id to ourselves: older producers are fenced, their open transaction is aborted."""
-        self._check(State.NEW)
+        if self.state is not State.READY:  # then it is asked for again: a coordinator forgets what is not used
+            self._check(State.NEW)
+        self.state = State.NEW
         self._is_implicit = await self._speaks_implicit()
         await self._identify()
         self.state = State.READY

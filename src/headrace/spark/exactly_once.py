@@ -5,15 +5,19 @@ everybody believed dead cannot write any more. Then, for each micro-batch: ask t
 written, else begin, send the rows of all topics, commit offsets and marker, end. What the marker says is read from the
 log each time: it costs a millisecond, and finds out who else commits to the group before it matters.
 
+A broker forgets a transactional id that is not used for transactional.id.expiration.ms, seven days by default, and then
+refuses its transactions. So after a pause the sink asks for it again, before it reads the marker. If another driver has
+the name by then, it is fenced as before.
+
 A failure ends the query, and Spark runs the micro-batch again when it is started again. So nothing is repeated here;
 after a failure the object is of no use any more, and a new one finds out what became of the transaction.
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from headrace.client.admin import Admin
 from headrace.client.admin_groups import CommittedOffset
@@ -47,6 +51,9 @@ from headrace.spark.sink_rows import by_topic
 
 CommitOffsets: TypeAlias = Mapping[TopicPartition, OffsetAndMetadata]
 
+# Less than any broker will forget a name in, and so seldom that a request of some milliseconds is nothing.
+PAUSE_SECONDS: Final = 60.0
+
 
 class MicroBatch(NamedTuple):
     """Which one of which query; `run_id` changes with every start of the query. `ends` is what it reads up to."""
@@ -64,10 +71,13 @@ class MicroBatch(NamedTuple):
 class AppSink:
     """For one thread at a time."""
 
-    def __init__(self, options: SinkOptions, *, is_task: bool = False) -> None:
+    def __init__(
+        self, options: SinkOptions, *, is_task: bool = False, now_seconds: Callable[[], float] = time.time
+    ) -> None:
         """Takes the name over from whoever has it. Raises KafkaError.
 
         A task is silent in a micro-batch in which it has no rows, so its markers do not tell who has the name.
+        `now_seconds` also counts the time that a computer sleeps, since brokers count it.
         """
         self.options = options
         self._is_alone = not is_task
@@ -78,9 +88,10 @@ class AppSink:
         self._seen: set[TopicPartition] = set()  # partitions of this cluster that were asked for
         self._admin = Admin(config=options.admin())
         self._producer = Producer(config=options.transactional(self._app))
+        self._now_seconds = now_seconds
+        self._used_at = 0.0  # when the broker has last heard of the name
         try:
-            with explained(self._app, self._timeout_ms):
-                self._producer.init_transactions()
+            self._ask_for_name()
         except BaseException:
             self.close()
             raise
@@ -89,12 +100,19 @@ class AppSink:
         self._producer.close(timeout=0)
         self._admin.close()
 
+    def _ask_for_name(self) -> None:
+        with explained(self._app, self._timeout_ms):
+            self._producer.init_transactions()
+        self._used_at = self._now_seconds()
+
     def write(self, batch: MicroBatch, pieces: Iterable[Any], *, topic: str | None = None) -> bool:
         """Write the rows of a micro-batch, tables one after the other; False if they are written already.
 
         `topic` is for the marker, if the rows are written elsewhere.
         """
         self.refuse_second_write(batch)
+        if self._now_seconds() - self._used_at > PAUSE_SECONDS:
+            self._ask_for_name()
         markers = self._markers(batch)
         is_new = batch.batch_id > last_written(_all(markers), batch.query_id)
         if is_new:
@@ -161,6 +179,7 @@ class AppSink:
         with explained(self._app, self._timeout_ms), self._producer.transaction():
             send(self._producer, chain(() if first is None else (first,), rest), self.options)
             self._producer.send_offsets(*marker)
+        self._used_at = self._now_seconds()
         offsets, group = marker
         self._marked.setdefault(group, {}).update(dict.fromkeys(offsets, batch.marker))
 
