@@ -4,132 +4,26 @@ import asyncio
 import shutil
 import socket
 import struct
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from headrace.cluster.image import ConfigKind
-from headrace.log.errors import LockedError
-from headrace.protocol.apis import API_BY_NAME, load
-from headrace.protocol.batch import write_crc
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.header import read_response_header, response_header_version, write_request_header
+from headrace.protocol.header import write_request_header
 from headrace.protocol.messages import alter_client_quotas as quotas
 from headrace.protocol.messages import describe_quorum
 from headrace.protocol.messages import incremental_alter_configs as alter_configs
 from headrace.protocol.messages.api_versions import ApiVersionsRequest
 from headrace.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.protocol.messages.metadata import MetadataRequest
-from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.protocol.messages.unregister_broker import UnregisterBrokerRequest
-from headrace.protocol.records import NewRecord, build_batch, iter_batches, read_records
-from headrace.server.broker import Broker
-from headrace.server.clock import Clock, MovableClock
-from headrace.server.later import Later
+from headrace.server.clock import MovableClock
 from headrace.server.settings import SettingsError, load_settings
-from headrace.server.start_error import StartError
-
-NAMES = {
-    "AlterClientQuotas": 1,
-    "ApiVersions": 4,
-    "CreateTopics": 7,
-    "DescribeQuorum": 2,
-    "Fetch": 12,
-    "IncrementalAlterConfigs": 1,
-    "Metadata": 12,
-    "Produce": 9,
-    "UnregisterBroker": 0,
-}
-
+from tests.support.running_broker import Running, produce_request, settled
 
 NOW_MS = 1_700_000_000_000
-
-
-async def settled(later: Later[Any]) -> Any:
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    later.then(future.set_result)
-    return await asyncio.wait_for(future, 120)
-
-
-class Running:
-    def __init__(self, data: Path, clock: Clock | None = None, **configs: str) -> None:
-        self.failures: list[Exception] = []
-        settings = load_settings(
-            {"listeners": "PLAINTEXT://127.0.0.1:0"} | {name.replace("_", "."): text for name, text in configs.items()}
-        )
-        loop = asyncio.get_running_loop()
-        self.broker = Broker(settings, str(data), loop=loop, clock=clock, on_failure=self.failures.append)
-
-    async def start_unreached(self) -> "Running":
-        await settled(self.broker.start())
-        return self
-
-    async def start(self) -> "Running":
-        await self.start_unreached()
-        listener = self.broker.listeners[0]
-        self.client = socket.create_connection((listener.host, listener.port), timeout=120)
-        self.client.setblocking(False)
-        return self
-
-    async def stop(self) -> None:
-        self.client.close()
-        await settled(self.broker.stop())
-        self.broker.close()
-        assert not self.failures
-
-    async def ask(self, name: str, request: Any) -> Any:
-        await self.send(name, request)
-        return await self.answer(name)
-
-    async def send(self, name: str, request: Any) -> None:
-        api, version = API_BY_NAME[name], NAMES[name]
-        body = b"".join(load(api.key).encode_request[version](request))
-        frame = write_request_header(RequestHeader(api.key, version, 1, "test")) + body
-        loop = asyncio.get_running_loop()
-        await loop.sock_sendall(self.client, struct.pack(">i", len(frame)) + frame)
-
-    async def answer(self, name: str) -> Any:
-        api, version = API_BY_NAME[name], NAMES[name]
-        (size,) = struct.unpack(">i", await self.receive(4))
-        reply = await self.receive(size)
-        _, position = read_response_header(reply, 0, size, response_header_version(api.key, version))
-        return load(api.key).decode_response[version](reply, memoryview(reply), position, size)
-
-    async def receive(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = await asyncio.wait_for(
-                asyncio.get_running_loop().sock_recv(self.client, size - len(data)), timeout=120
-            )
-            assert piece, "the broker closed the connection"
-            data += piece
-        return data
-
-    async def create(self, topic: str) -> None:
-        created = await self.ask("CreateTopics", CreateTopicsRequest(topics=[CreatableTopic(topic, 1, 1)]))
-        assert [row.error_code for row in created.topics] == [0]
-
-    async def produce(self, topic: str, *values: bytes) -> int:
-        response = await self.ask("Produce", _produce_request(topic, *values))
-        row = response.responses[0].partition_responses[0]
-        assert row.error_code == 0
-        return int(row.base_offset)
-
-    async def consume(self, topic: str) -> list[bytes | None]:
-        wanted = [FetchTopic(topic, partitions=[FetchPartition(0, -1, 0, -1, -1, 1 << 20)])]
-        response = await self.ask("Fetch", FetchRequest(max_wait_ms=0, min_bytes=0, topics=wanted))
-        records = bytes(response.responses[0].partitions[0].records)
-        return [row.value for position, _ in iter_batches(records) for row in read_records(records, position)]
-
-
-def _produce_request(topic: str, *values: bytes) -> ProduceRequest:
-    batch = build_batch([NewRecord(1_700_000_000_000, None, value) for value in values])
-    rows = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(0, bytes(batch))])]
-    return ProduceRequest(acks=-1, timeout_ms=5000, topic_data=rows)
 
 
 def test_a_topic_is_created_written_and_read(tmp_path: Path) -> None:
@@ -265,97 +159,6 @@ def test_the_quorum_is_told_where_it_is_reached(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_second_broker_on_the_same_data_is_refused(tmp_path: Path) -> None:
-    async def story() -> None:
-        running = await Running(tmp_path).start()
-        with pytest.raises(LockedError, match="another process"):
-            Running(tmp_path)
-        await running.stop()
-
-    asyncio.run(story())
-
-
-def test_data_of_another_node_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    async def story() -> None:
-        await (await Running(tmp_path).start()).stop()
-        with pytest.raises(StartError, match=r"belongs to node 1, and node.id is 2[^$]*--set node.id=1"):
-            Running(tmp_path, node_id="2")
-
-    asyncio.run(story())
-
-
-def test_data_of_no_node_is_refused_and_not_taken_for_an_empty_directory(tmp_path: Path) -> None:
-    async def story() -> None:
-        (tmp_path / "meta.properties").write_text("not what it was\n")
-        with pytest.raises(
-            StartError, match=r"its meta.properties does not say to which node it belongs[^$]*Bring back"
-        ):
-            Running(tmp_path)
-
-    asyncio.run(story())
-
-
-def test_a_directory_that_is_refused_keeps_what_it_says_of_itself(tmp_path: Path) -> None:
-    async def story() -> None:
-        meta = "version=0\nbroker.id=1\ncluster.id=abc\n"  # from the days of ZooKeeper
-        (tmp_path / "meta.properties").write_text(meta)
-        (tmp_path / "orders-0").mkdir()
-        (tmp_path / "orders-0" / "00000000000000000000.log").touch()
-        with pytest.raises(StartError, match="no metadata"):
-            Running(tmp_path)
-        assert (tmp_path / "meta.properties").read_text() == meta
-
-    asyncio.run(story())
-
-
-def test_a_broker_that_cannot_read_its_metadata_leaves_the_directory_as_it_was(tmp_path: Path) -> None:
-    async def story() -> None:
-        node = await Running(tmp_path).start()
-        await node.create("t")
-        await node.stop()
-        path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
-        good = path.read_bytes()
-        frame = b"\x01\x0c\x00"  # of a FeatureLevelRecord
-        assert frame in good
-        unknown = bytearray(good.replace(frame, b"\x07\x0c\x00"))
-        for position, header in list(iter_batches(unknown)):
-            write_crc(unknown, position, position + header.size_bytes)
-        path.write_bytes(unknown)
-        threads = threading.active_count()
-        with pytest.raises(StartError, match=r"cannot start on .*: its metadata cannot be read: frame version 7"):
-            Running(tmp_path)
-        assert threading.active_count() == threads
-        path.write_bytes(good)
-        again = await Running(tmp_path).start()
-        assert again.broker.logs.was_clean
-        await again.stop()
-
-    asyncio.run(story())
-
-
-def test_logs_whose_metadata_is_elsewhere_are_not_taken_for_those_of_deleted_topics(tmp_path: Path) -> None:
-    async def story() -> None:
-        data = tmp_path / "data"
-        node = await Running(data).start()
-        await node.create("t")
-        await node.produce("t", b"precious")
-        await node.stop()
-        shutil.move(data / "__cluster_metadata-0", tmp_path)
-        for _ in range(2):  # the first leaves nothing behind that the second could take for metadata
-            with pytest.raises(
-                StartError, match=r"it has logs, such as t-0, and no metadata.*\n  Bring __cluster_meta"
-            ):
-                await Running(data).start()
-        assert (data / "t-0").is_dir()
-        shutil.rmtree(data / "__cluster_metadata-0")
-        shutil.move(tmp_path / "__cluster_metadata-0", data)
-        again = await Running(data).start()
-        assert await again.consume("t") == [b"precious"]
-        await again.stop()
-
-    asyncio.run(story())
-
-
 def test_all_that_is_wrong_with_the_configs_is_told_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings({"listenrs": "PLAINTEXT://:9092", "log.retention.ms": "7d"})
@@ -421,7 +224,7 @@ def test_who_is_too_fast_is_not_listened_to_for_as_long_as_it_was_told(tmp_path:
 
     async def story() -> None:
         running = await Running(tmp_path, clock).start()
-        response = await running.ask("Produce", _produce_request("orders", bytes(1000)))
+        response = await running.ask("Produce", produce_request("orders", bytes(1000)))
         throttle_ms = response.throttle_time_ms
         assert throttle_ms > 10_000
         await running.send("ApiVersions", ApiVersionsRequest("test", "1"))
@@ -476,7 +279,7 @@ def test_a_broker_that_was_unregistered_stays_out_until_it_is_started_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = MovableClock(1_700_000_000_000)
-    produce = _produce_request("orders", b"1")
+    produce = produce_request("orders", b"1")
 
     async def leave() -> None:
         running = await Running(tmp_path, clock).start()

@@ -8,7 +8,6 @@ import pytest
 from headrace.cluster.config_resolution import broker_values
 from headrace.cluster.image import EMPTY_IMAGE
 from headrace.log.checkpoints import (
-    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -16,51 +15,17 @@ from headrace.log.checkpoints import (
     read_offsets,
 )
 from headrace.log.chores import WriteOut
-from headrace.log.memory_fs import Fault, MemoryFileSystem
+from headrace.log.memory_fs import Fault
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.server.group_commit import GroupCommit
-from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, WAKES, Maintenance, MaintenanceSettings
+from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, WAKES, MaintenanceSettings
 from headrace.server.page_cache import PageCache
 from headrace.server.partitions import CREATES_AT_ONCE
 from tests.support.log_batches import a_batch
-from tests.support.one_node import NOW_MS, OneNode
+from tests.support.maintained_node import Site
+from tests.support.one_node import NOW_MS
 
 HOUR_MS = 3_600_000
 SETTINGS = MaintenanceSettings()
-
-
-class Site:
-    """A node, and who keeps it in order."""
-
-    def __init__(self, fs: MemoryFileSystem | None = None) -> None:
-        self.fs = fs or MemoryFileSystem()
-        self.node = OneNode(self.fs)
-        self.cleaner = self.node.logs.cleaner
-        worker: object = self.node.worker
-        self.maintenance = Maintenance(
-            self.node.partitions,
-            self.fs,
-            self.node.logs,
-            worker,  # type: ignore[arg-type]
-            GroupCommit(worker),  # type: ignore[arg-type]
-            self.node.clock,
-        )
-        self.maintenance.start()
-
-    def append(self, topic: str = "t", *, count: int = 1, key: bytes = b"k", **how: int) -> None:
-        for _ in range(count):
-            now_ms = self.node.clock.now_ms()
-            batch = a_batch(b"v" * 400, keys=[key], timestamps=[now_ms], **how)  # type: ignore[arg-type]
-            self.node.partition(topic).append(batch, acks=1, now_ms=now_ms)
-
-    def pass_time(self, milliseconds: int) -> None:
-        """And let the worker do what comes up."""
-        self.node.clock.move(milliseconds)
-        while self.node.worker.chores:
-            self.node.worker.step()
-
-    def files(self, topic: str = "t") -> list[str]:
-        return sorted(name for name in self.fs.list_dir(f"/data/{topic}-0") if name.endswith((".log", ".deleted")))
 
 
 @pytest.fixture
@@ -261,136 +226,6 @@ def test_offsets_that_cannot_be_saved_are_saved_the_next_time(site: Site, caplog
     assert "the checkpoints of /data cannot be saved" in caplog.text
     site.pass_time(SETTINGS.high_watermarks_interval_ms)
     assert read_offsets(site.fs, f"/data/{HIGH_WATERMARKS}") == {TopicPartition("t", 0): 1}
-
-
-def test_compacted_topics_keep_the_newest_of_each_key(site: Site) -> None:
-    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append(count=10)
-    log = site.node.partition("t").log
-    before = log.size_bytes
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert log.size_bytes < before / 2
-    assert (log.log_start_offset, log.log_end_offset) == (0, 10)
-    site.pass_time(SETTINGS.recovery_points_interval_ms)
-    assert read_offsets(site.fs, f"/data/{CLEANER_OFFSETS}") == {TopicPartition("t", 0): 8}
-    site.append()
-    assert log.log_end_offset == 11
-
-
-def test_the_loop_never_waits_for_the_disk_when_compacted_segments_take_their_place(site: Site) -> None:
-    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append(count=10)
-    log = site.node.partition("t").log
-    before = log.size_bytes
-    on_the_loop = [Fault("sync_dir"), Fault("sync")]
-    site.fs.faults.extend(on_the_loop)
-    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
-    while site.node.worker.chores:
-        chore = site.node.worker.chores.popleft()
-        site.fs.faults.clear()
-        chore.run()
-        site.fs.faults.extend(on_the_loop)
-        chore.done()
-    assert log.size_bytes < before / 2
-    assert site.fs.faults == on_the_loop
-    assert site.cleaner.cleaned_to == {TopicPartition("t", 0): 8}
-
-
-def test_a_swap_that_the_disk_refuses_stops_no_other_log(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    for topic in ("bad", "good"):
-        site.node.create_topic(topic, cleanup_policy="compact", internal_segment_bytes="1000")
-        site.append(topic, count=10)
-    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
-    site.node.worker.step()
-    site.fs.faults.append(Fault("sync_dir", path_end="bad-0"))
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert site.node.partition("bad").log.failure is not None
-    assert "could not take their place" in caplog.text
-    assert site.cleaner.cleaned_to == {TopicPartition("good", 0): 8}
-
-
-@pytest.mark.parametrize("synced", range(4))
-@pytest.mark.parametrize("is_deleted", [False, True])
-def test_a_swap_without_a_descriptor_for_its_sync_goes_on_later(site: Site, synced: int, *, is_deleted: bool) -> None:
-    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append(count=10)
-    log = site.node.partition("t").log
-    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
-    site.node.worker.step()
-    site.fs.faults.append(Fault("sync_dir", errno.EMFILE, path_end="t-0", skip=synced))
-    site.pass_time(0)
-    assert (log.failure, site.cleaner.cleaned_to) == (None, {})
-    if is_deleted:
-        site.node.delete_topic("t")
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert (log.failure, log.swap is None or is_deleted) == (None, True)
-    assert site.cleaner.cleaned_to == ({} if is_deleted else {TopicPartition("t", 0): 8})
-    site.node.create_topic("u", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append("u", count=10)
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert site.cleaner.cleaned_to[TopicPartition("u", 0)] == 8
-
-
-def test_a_swap_that_retention_has_overtaken_is_given_up_later_without_a_descriptor(site: Site) -> None:
-    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append(count=10)
-    log = site.node.partition("t").log
-    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
-    for _ in range(2):  # the round, and the first sync: the new segments wait for their second one as `.swap`
-        site.node.worker.step()
-    log.delete_segments([log.segments[0]])
-    start_offset = log.log_start_offset
-    site.fs.faults.append(Fault("sync_dir", errno.EMFILE, path_end="t-0", skip=1))
-    site.pass_time(0)
-    assert (site.fs.faults[0].times, log.failure, log.swap is None) == (0, None, False)
-    site.append()
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert (log.failure, log.swap, log.log_start_offset) == (None, None, start_offset)
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert site.cleaner.cleaned_to, "the next round compacts what is left"
-
-
-@pytest.mark.parametrize("steps", range(1, 5))
-def test_a_topic_that_is_deleted_while_its_compacted_segments_take_their_place(site: Site, steps: int) -> None:
-    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append(count=10)
-    log = site.node.partition("t").log
-    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
-    for _ in range(steps):
-        site.node.worker.step()
-    site.node.delete_topic("t")
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert log.failure is None
-    assert site.cleaner.cleaned_to == {}
-    site.node.create_topic("u", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append("u", count=10)
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-    assert site.cleaner.cleaned_to == {TopicPartition("u", 0): 8}
-
-
-def test_a_topic_that_is_deleted_while_it_is_compacted(site: Site) -> None:
-    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append(count=10)
-    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
-    assert site.node.worker.chores
-    site.node.delete_topic("t")
-    site.pass_time(0)
-    assert site.cleaner.cleaned_to == {}
-    site.pass_time(SETTINGS.cleaner_backoff_ms)
-
-
-def test_a_topic_that_is_deleted_when_its_compaction_has_just_ended(site: Site) -> None:
-    site.node.create_topic("t", cleanup_policy="compact", internal_segment_bytes="1000")
-    site.append(count=10)
-    log = site.node.partition("t").log
-    site.node.clock.move(SETTINGS.cleaner_backoff_ms)
-    (chore,) = [each for each in site.node.worker.chores if type(each).__name__ == "_Clean"]
-    site.node.worker.chores.clear()
-    chore.run()
-    site.node.delete_topic("t")
-    chore.done()
-    assert log.failure is None
-    assert site.cleaner.cleaned_to == {}
 
 
 def test_the_files_of_a_deleted_topic_go_when_their_time_has_come(site: Site) -> None:
