@@ -1,4 +1,4 @@
-"""A client that people use: confluent-kafka, which is librdkafka, with its defaults but for the length of a queue.
+"""A client that people use: confluent-kafka, which is librdkafka, with its defaults but for a rest that is shorter.
 
 The work is that of `benchmarks.clients`, in a process of its own. The client is mostly the limit, so what counts beside
 its rate is the CPU time that it costs the broker.
@@ -45,7 +45,7 @@ def _round(node: Node, messages: int) -> tuple[tuple[float, float], tuple[float,
     produced = _run(node, "produce", messages)
     if end_offsets(node, _TOPIC, 1) != [messages]:
         raise WrongAnswerError(f"{messages} messages were produced, and the log ends at {end_offsets(node, _TOPIC, 1)}")
-    consumed = _run(node, "consume_without_rest", messages)
+    consumed = _run(node, "consume_with_short_rests", messages)
     delete_topic(node, _TOPIC)
     node.traffic_bytes += 2 * messages * MESSAGE_BYTES
     return produced, consumed
