@@ -40,6 +40,12 @@ class LogSlice:
             raise OSError("an empty slice has no file")
         return self.file.fileno()
 
+    def drop(self, size_bytes: int) -> int:
+        """So much of its beginning was sent: how much is left."""
+        self.position += size_bytes
+        self.size_bytes -= size_bytes
+        return self.size_bytes
+
     @property
     def first_offset(self) -> int | None:
         """The base offset of the first batch, which may lie before the offset that was asked for; None if empty."""

@@ -1,0 +1,79 @@
+"""A connection of the server over a real socket pair, and the client's end of it."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+
+from headrace.protocol.frame import ReceiveBuffer
+from headrace.server.bulk_sender import BulkSender
+from headrace.server.connection import Connection, Reply, Serve
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+class Pair:
+    """A connection of the server and the client's end of it."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        serve: Serve,
+        *,
+        max_in_flight: int = 100,
+        kind: socket.SocketKind = socket.SOCK_STREAM,
+    ) -> None:
+        server, self.client = socket.socketpair(type=kind)
+        server.setblocking(False)
+        self.client.setblocking(False)
+        self.closed: list[Connection] = []
+        self.loop = loop
+        self.bulk_sender = BulkSender(loop)
+        self.connection = Connection(
+            loop,
+            server,
+            ReceiveBuffer(),
+            serve,
+            listener="PLAINTEXT",
+            bulk_sender=self.bulk_sender,
+            max_frame_bytes=1000,
+            max_in_flight=max_in_flight,
+            on_close=self.closed.append,
+        )
+
+    async def send(self, data: bytes) -> None:
+        await self.loop.sock_sendall(self.client, data)
+
+    async def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = await asyncio.wait_for(self.loop.sock_recv(self.client, size - len(data)), 120)
+            if not piece:
+                break
+            data += piece
+        return data
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async def poll() -> None:
+            while not condition():
+                await asyncio.sleep(0)
+
+        await asyncio.wait_for(poll(), 120)
+
+    def end(self) -> None:
+        self.connection.close("the test is over")
+        self.bulk_sender.close()
+        self.client.close()
+
+
+def run(story: Callable[[asyncio.AbstractEventLoop], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await story(asyncio.get_running_loop())
+
+    asyncio.run(main())
+
+
+def echo(_: Connection, buffer: bytearray, __: memoryview, start: int, end: int) -> Reply:
+    return [bytes(buffer[start:end])]
