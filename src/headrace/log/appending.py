@@ -20,10 +20,11 @@ from headrace.log.append import (
     split,
 )
 from headrace.log.config import LogConfig
-from headrace.log.errors import StorageError, reading
+from headrace.log.errors import InvalidRecordError, StorageError, reading
 from headrace.log.fs import Buffer
-from headrace.log.producer_history import apply_batch, read_marker, to_aborted
+from headrace.log.producer_history import apply_batch, apply_marker, read_marker, to_aborted
 from headrace.log.producers import CachedBatch
+from headrace.log.scan import RawHeader
 from headrace.log.segment import Segment
 from headrace.protocol.batch import CONTROL_FLAG, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 
@@ -41,10 +42,12 @@ def append_any(
         return _append_replicated(log, view, batches, now_ms)
     config = log.config
     check_incoming(view, batches, config, origin=origin, now_ms=now_ms)
-    duplicate = _check_producers(log, view, batches, transaction_version)
+    append_time_ms = now_ms if is_append_time(config) else NO_APPEND_TIME
+    if len(batches) == 1 and _is_marker(batches[0][2]):
+        return _append_marker(log, view, batches[0], leader_epoch, now_ms, append_time_ms, transaction_version)
+    duplicate = _check_producers(log, batches)
     if duplicate is not None:
         return duplicate_result(duplicate, config)
-    append_time_ms = now_ms if is_append_time(config) else NO_APPEND_TIME
     base_offset = next_offset = log.log_end_offset
     placed = []
     for batch in batches:
@@ -75,20 +78,50 @@ def _append_replicated(log: "Log", view: memoryview, batches: list[Incoming], no
     return AppendResult((base_offset, log.log_end_offset - 1, max_timestamp, NO_APPEND_TIME, False))
 
 
-def _check_producers(
-    log: "Log", view: memoryview, batches: list[Incoming], transaction_version: int
-) -> CachedBatch | None:
+def _is_marker(header: RawHeader) -> bool:
+    """Control batches of a producer end its transactions; those of the metadata quorum have none."""
+    return bool(header[5] & CONTROL_FLAG) and header[9] != NO_PRODUCER_ID
+
+
+def _append_marker(
+    log: "Log",
+    view: memoryview,
+    batch: Incoming,
+    leader_epoch: int,
+    now_ms: int,
+    append_time_ms: int,
+    transaction_version: int,
+) -> AppendResult:
+    """The end of a transaction, by the coordinator. Raises RefusedBatchError, CorruptBatchError, StorageError."""
+    marker = read_marker(view)
+    if marker is None:
+        raise InvalidRecordError("a control batch of a producer that ends no transaction")
+    producers = log.producers
+    producers.check_marker(
+        batch[2], coordinator_epoch=marker.coordinator_epoch, transaction_version=transaction_version
+    )
+    offset = log.log_end_offset
+    _, size, header = place(view, batch, offset, leader_epoch, append_time_ms)
+    segment = log.segment_for(size, offset, offset, header[8], now_ms)
+    log.epoch_file.load()  # all that has to be read is read before anything is written: see `_store`
+    if not marker.is_commit:
+        with reading("aborted transactions", log.directory):
+            log.aborted_of(segment)
+    segment.account(_write(log, segment, view), offset, header[8])
+    log.epoch_file.assign(leader_epoch, offset)
+    transaction = apply_marker(producers, header, marker, base_offset=offset)
+    if transaction is not None and transaction.aborted:
+        segment.add_aborted(to_aborted(transaction))
+    log.log_end_offset = offset + 1
+    return AppendResult((offset, offset, header[8], append_time_ms, False))
+
+
+def _check_producers(log: "Log", batches: list[Incoming]) -> CachedBatch | None:
     """What was stored already of a client's retry; None if the batches are news. Raises RefusedBatchError."""
-    for start, end, header in batches:
+    for _, _, header in batches:
         if header[9] == NO_PRODUCER_ID:
             continue
-        if header[5] & CONTROL_FLAG:
-            marker = read_marker(view[start:end])
-            if marker is not None:
-                log.producers.check_marker(
-                    header, coordinator_epoch=marker.coordinator_epoch, transaction_version=transaction_version
-                )
-        elif header[11] == NO_SEQUENCE:
+        if header[11] == NO_SEQUENCE:
             log.producers.check_without_sequence(header)
         else:
             duplicate = log.producers.check(header)

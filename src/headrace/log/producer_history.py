@@ -21,7 +21,13 @@ from headrace.log.scan import headers
 from headrace.log.segment import Segment
 from headrace.log.segments import Segments
 from headrace.protocol.batch import CONTROL_FLAG, LOG_OVERHEAD, NO_PRODUCER_ID, Buffer
-from headrace.protocol.records import ControlType, read_control_type, read_coordinator_epoch, read_records
+from headrace.protocol.records import (
+    ControlType,
+    read_control_type,
+    read_coordinator_epoch,
+    read_records,
+    read_usual_marker,
+)
 
 
 class ProducerHistory:
@@ -130,6 +136,9 @@ class Marker(NamedTuple):
 
 def read_marker(batch: Buffer) -> Marker | None:
     """The marker in a control batch; None for other control records. Raises CorruptBatchError."""
+    usual = read_usual_marker(batch)
+    if usual is not None:
+        return Marker(*usual)
     for record in read_records(batch):
         control_type = read_control_type(record.key)
         if control_type in (ControlType.COMMIT, ControlType.ABORT):
@@ -149,8 +158,11 @@ def apply_batch(states: ProducerStates, header: RawHeader, batch: Buffer, *, bas
         states.apply_emptied_marker(header)
         return None
     marker = read_marker(batch)
-    if marker is None:
-        return None
+    return None if marker is None else apply_marker(states, header, marker, base_offset=base_offset)
+
+
+def apply_marker(states: ProducerStates, header: RawHeader, marker: Marker, *, base_offset: int) -> CompletedTxn | None:
+    """Account for an end marker that stands in the log. None when the transaction had no data there."""
     return states.apply_marker(
         header,
         base_offset,

@@ -38,6 +38,7 @@ from headrace.protocol.batch import (
     Buffer,
     check_header,
     pack_header,
+    pack_header_values,
     unpack_header,
     write_crc,
 )
@@ -330,6 +331,12 @@ class ControlType(IntEnum):
 
 _CONTROL_KEY: Final = Struct(">hh")  # version, type
 _MARKER_VALUE: Final = Struct(">hi")  # version, coordinator epoch
+_MARKER_ATTRIBUTES: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
+# A record with a marker always has the same form, but for its type and the coordinator's epoch.
+_MARKER_RECORD: Final = Struct(">7sh3sis")
+_MARKER_HEAD: Final = bytes((2 * 16, 0, 0, 0, 2 * 4, 0, 0))  # lengths are zigzag: 16 bytes, a key of 4; its version
+_MARKER_MIDDLE: Final = bytes((2 * 6, 0, 0))  # a value of 6 bytes; its version
+_MARKER_END: Final = bytes(1)  # no headers
 
 
 def control_key(control_type: ControlType) -> bytes:
@@ -360,17 +367,27 @@ def build_end_transaction_marker(
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytearray:
     """The batch that ends a producer's transaction in one partition."""
-    key = control_key(ControlType.COMMIT if commit else ControlType.ABORT)
-    value = _MARKER_VALUE.pack(0, coordinator_epoch)
-    return build_batch(
-        [NewRecord(timestamp, key, value)],
-        base_offset=base_offset,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
-        leader_epoch=leader_epoch,
+    record = _MARKER_RECORD.pack(_MARKER_HEAD, commit, _MARKER_MIDDLE, coordinator_epoch, _MARKER_END)
+    batch = bytearray(
+        pack_header_values(
+            *(base_offset, HEADER_SIZE - LOG_OVERHEAD + len(record), leader_epoch, MAGIC, 0, _MARKER_ATTRIBUTES, 0),
+            *(timestamp, timestamp, producer_id, producer_epoch, NO_SEQUENCE, 1),
+        )
     )
+    batch += record
+    write_crc(batch, 0, len(batch))
+    return batch
+
+
+def read_usual_marker(batch: Buffer) -> tuple[bool, int, int] | None:
+    """Is it a commit, the coordinator's epoch, the timestamp; None for a batch that is not in the form from above."""
+    if len(batch) != HEADER_SIZE + _MARKER_RECORD.size:
+        return None
+    header = unpack_header(batch)
+    head, is_commit, middle, epoch, end = _MARKER_RECORD.unpack_from(batch, HEADER_SIZE)
+    is_usual = (head, middle, end) == (_MARKER_HEAD, _MARKER_MIDDLE, _MARKER_END) and is_commit in (0, 1)
+    is_usual = is_usual and header[5] == _MARKER_ATTRIBUTES and header[12] == 1
+    return (is_commit == 1, epoch, header[7]) if is_usual else None
 
 
 def read_coordinator_epoch(record_value: bytes | None) -> int:

@@ -455,6 +455,20 @@ def test_control_batches_without_a_producer_are_stored_and_mean_nothing_here(ope
     assert len(log.producers) == 0
 
 
+def test_a_control_batch_of_a_producer_that_ends_no_transaction_is_refused(open_log: OpenLog) -> None:
+    log = open_log()
+    batch = build_batch(
+        [NewRecord(NOW_MS, control_key(ControlType.LEADER_CHANGE), bytes(6))],
+        producer_id=7,
+        producer_epoch=0,
+        transactional=True,
+        control=True,
+    )
+    with pytest.raises(InvalidRecordError):
+        log.append(batch, leader_epoch=EPOCH, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    assert log.log_end_offset == 0
+
+
 def test_a_replicated_marker_that_cannot_be_read_is_refused_before_it_is_stored(open_log: OpenLog) -> None:
     log = open_log()
     batch = build_batch(

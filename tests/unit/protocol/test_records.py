@@ -23,6 +23,7 @@ from headrace.protocol.records import (
     read_control_type,
     read_coordinator_epoch,
     read_records,
+    read_usual_marker,
     rebuild_batch,
     seal_batch,
 )
@@ -355,6 +356,44 @@ def test_an_abort_is_told_from_a_commit() -> None:
     )
     (record,) = read_records(marker)
     assert read_control_type(record.key) is ControlType.ABORT
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_is_what_its_record_gives_and_is_read_as_a_whole(commit: bool) -> None:
+    marker = build_end_transaction_marker(
+        commit=commit, coordinator_epoch=70_000, producer_id=1 << 40, producer_epoch=32_767, timestamp=1_700_000_000_000
+    )
+    key = control_key(ControlType.COMMIT if commit else ControlType.ABORT)
+    assert marker == marker_batch(key, bytes.fromhex("0000 00011170"))
+    assert read_usual_marker(marker) == (commit, 70_000, 1_700_000_000_000)
+
+
+def marker_batch(key: bytes, value: bytes, **changes: Any) -> bytearray:
+    record = NewRecord(1_700_000_000_000, key, value)
+    identity: dict[str, Any] = {
+        "producer_id": 1 << 40,
+        "producer_epoch": 32_767,
+        "transactional": True,
+        "control": True,
+    }
+    return build_batch([record], **identity | changes)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        marker_batch(b"\0\0\0\2", bytes(6)),  # another type
+        marker_batch(b"\0\1\0\0", bytes(6)),  # a later version of the key
+        marker_batch(bytes(4), b"\0\1\0\0\0\0"),  # of the value
+        marker_batch(bytes(4), bytes(7)),
+        marker_batch(bytes(3), bytes(7)),  # as long as a marker
+        marker_batch(bytes(4), bytes(6), log_append_time_ms=5),
+        marker_batch(bytes(4), bytes(6), control=False),
+        bytearray(),
+    ],
+)
+def test_what_is_no_usual_marker_is_left_to_be_read_record_by_record(batch: bytearray) -> None:
+    assert read_usual_marker(batch) is None
 
 
 def test_control_types_of_a_later_version_are_unknown_not_corrupt() -> None:
