@@ -152,8 +152,13 @@ class TransactionShard:
         """Are these partitions part of the producer's transaction?"""
         return transaction_adding.verify_partitions(self, transactional_id, producer, partitions)
 
+    def needs_fresh_id(self, transactional_id: str) -> bool:
+        """May the end of its transaction use up the epochs of its producer id?"""
+        current = self.transactions.get(transactional_id)
+        return current is not None and current.is_epoch_exhausted
+
     def end(self, request: EndTxnRequest, *, ticket: Ticket, version: int, fresh_id: int, now_ms: int) -> Step:
-        """`fresh_id`: as for init_producer_id. Answers EndTxnResponse."""
+        """`fresh_id`: as for init_producer_id, if it `needs_fresh_id`. Answers EndTxnResponse."""
         return transaction_ending.end(self, request, ticket=ticket, version=version, fresh_id=fresh_id, now_ms=now_ms)
 
     def marked(self, transactional_id: str, producer: Producer, now_ms: int) -> Step:

@@ -20,10 +20,11 @@ Invariants
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from headrace.cluster.image import Image
-from headrace.coordinator.result import NO_PRODUCER_ID, Answer, Producer, Step, Ticket
+from headrace.coordinator.result import NO_PRODUCER_ID, Answer, Marking, Producer, Step, Ticket
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import EncodeError
 from headrace.protocol.internal_records import CoordinatorRecord, encode_coordinator_record
@@ -155,9 +156,12 @@ class Place(Generic[S]):
             self._fail()
             return refuse(ErrorCode.NOT_COORDINATOR)
         answers = step.answers
-        if len(answers) == 1 and answers[0][0] == ticket and not step.markings and self._is_committed:
+        if len(answers) == 1 and answers[0][0] == ticket and self._is_committed:
             self._say(step)
             self._set_timer()
+            if step.markings:
+                # How it ends is decided; whoever asked need not wait until it is carried out.
+                self._runtime.clock.call_soon(partial(self._order, step.markings))
             response: R = answers[0][1]
             return response
         later: Later[R] = Later()
@@ -243,9 +247,17 @@ class Place(Generic[S]):
             pending = self._pending.pop(ticket, None)
             if pending is not None:
                 pending[0].resolve(response)
-        if self._runtime.on_marking is not None:
-            for marking in step.markings:
-                self._runtime.on_marking(marking, self.leader_epoch, lambda: self.is_loaded)
+        self._order(step.markings)
+
+    def _order(self, markings: Sequence[Marking]) -> None:
+        """Have markers written, as long as this shard is the one that answers for them."""
+        on_marking = self._runtime.on_marking
+        if on_marking is not None:
+            for marking in markings:
+                on_marking(marking, self.leader_epoch, self._is_here)
+
+    def _is_here(self) -> bool:
+        return self.is_loaded
 
     def committed(self, step: Step, code: ErrorCode) -> None:
         """What the step wrote is committed, or never will be."""

@@ -61,6 +61,7 @@ class CoordinatorRuntime(Generic[S]):
         self.on_marking = on_marking
         self.tickets = count(1)
         self._image: Image | None = None
+        self.partition_count = 0  # of the topic; 0 as long as it does not exist
         self._places: dict[int, Place[S]] = {}
         self._seen_ms = clock.now_ms()  # when the clock was last compared
         self._day_ms = self._seen_ms - clock.steady_ms()  # what the time of day is ahead of the time that passes
@@ -68,7 +69,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def start(self, image: Image) -> None:
         """Load what this node leads, bit by bit: time-outs and expiry must not wait for the first request."""
-        self._image = image
+        self._take(image)
         self._is_stopped = False
         self._load_next(iter(range(self.partition_count)))
 
@@ -83,13 +84,6 @@ class CoordinatorRuntime(Generic[S]):
         """The newest; there is none before the start."""
         assert self._image is not None
         return self._image
-
-    @property
-    def partition_count(self) -> int:
-        """0 as long as the topic does not exist."""
-        image = self._image
-        topic_id = None if image is None else image.topic_ids.get(self.topic)
-        return 0 if image is None or topic_id is None else len(image.topics[topic_id].partitions)
 
     @property
     def shards(self) -> list[S]:
@@ -121,6 +115,11 @@ class CoordinatorRuntime(Generic[S]):
         place = self._place_of(key)
         if not isinstance(place, ErrorCode):
             place.carry_out_all(iter((decide(place.shard),)))
+
+    def glance(self, key: str, read: Callable[[S], R]) -> R | None:
+        """What the shard of `key` says now, for a decision that follows at once; None if it is not here and loaded."""
+        place = self._place_of(key)
+        return None if isinstance(place, ErrorCode) else read(place.shard)
 
     def look(self, key: str, read: Callable[[S], R], refuse: Refuse[R]) -> Later[R]:
         """What the shard of `key` says, when all that it rests on is committed."""
@@ -204,8 +203,13 @@ class CoordinatorRuntime(Generic[S]):
             for place in self._places.values():
                 place.clock_set(by_ms)
 
-    def image_changed(self, _: Image, image: Image) -> None:
+    def _take(self, image: Image) -> None:
         self._image = image
+        topic_id = image.topic_ids.get(self.topic)
+        self.partition_count = 0 if topic_id is None else len(image.topics[topic_id].partitions)
+
+    def image_changed(self, _: Image, image: Image) -> None:
+        self._take(image)
         for index, place in list(self._places.items()):
             if place.is_current:
                 place.image_changed()

@@ -65,16 +65,18 @@ class TransactionAdmission:
         partition = self._partitions.leader(*place)
         return isinstance(partition, Partition) and partition.log.producers.has_open_transaction(*producer)
 
-    def admit(self, transactional_id: str, producer: Producer, places: Places, *, asking: Asking) -> Later[Verdicts]:
+    def admit(
+        self, transactional_id: str, producer: Producer, places: Places, *, asking: Asking
+    ) -> Verdicts | Later[Verdicts]:
         """What to tell the client about each place that is not admitted yet; NONE: write."""
-        new = frozenset(place for place in places if not self.is_admitted(place, producer))
+        new = frozenset([place for place in places if not self.is_admitted(place, producer)])
         if not new or (asking is not Asking.ADD and not self.verifies):
-            nothing: Later[Verdicts] = Later()
-            nothing.resolve({})
-            return nothing
+            return {}
         if asking is Asking.ADD:
             added = self.add(transactional_id, producer, new, client_version=_TRANSACTION_VERSION)
-            return added.map(lambda code: dict.fromkeys(new, _told(code)))
+            if isinstance(added, Later):
+                return added.map(lambda code: dict.fromkeys(new, _told(code)))
+            return dict.fromkeys(new, _told(added))
         verified = self.verify(transactional_id, producer, new)
         is_old = asking is Asking.VERIFY_FOR_OLD
         return verified.map(lambda verdicts: {place: _told(code, is_old=is_old) for place, code in verdicts.items()})
@@ -83,13 +85,13 @@ class TransactionAdmission:
         self, transactional_id: str, producer: Producer, place: tuple[str, int], *, asking: Asking
     ) -> Later[ErrorCode]:
         admitted = self.admit(transactional_id, producer, frozenset({place}), asking=asking)
-        return admitted.map(lambda verdicts: verdicts.get(place, ErrorCode.NONE))
+        return as_later(admitted).map(lambda verdicts: verdicts.get(place, ErrorCode.NONE))
 
     def add(
         self, transactional_id: str, producer: Producer, places: Places, *, client_version: int
-    ) -> Later[ErrorCode]:
+    ) -> ErrorCode | Later[ErrorCode]:
         """Make them part of the producer's transaction; the code holds for all of them."""
-        added = self._transactions.submit(
+        return self._transactions.submit(
             transactional_id,
             lambda shard, ticket: shard.add_partitions(
                 transactional_id,
@@ -102,7 +104,6 @@ class TransactionAdmission:
             _same,
             is_light=True,
         )
-        return as_later(added)
 
     def verify(self, transactional_id: str, producer: Producer, places: Places) -> Later[Verdicts]:
         """Are they part of it?"""

@@ -16,7 +16,7 @@ from headrace.coordinator.result import Marking, Producer
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.records import build_end_transaction_marker
 from headrace.server.clock import Clock
-from headrace.server.later import Later, gather
+from headrace.server.later import Later, as_later, gather
 from headrace.server.log_errors import LOG_ERRORS, code_of
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
@@ -74,15 +74,13 @@ class TransactionMarkers:
 
         if not is_wanted():
             return
-        gather([self.write(*place, marking, coordinator_epoch) for place in places]).then(finish)
+        gather([as_later(self.write(*place, marking, coordinator_epoch)) for place in places]).then(finish)
 
-    def write(self, topic: str, index: int, marking: Marking, coordinator_epoch: int) -> Later[ErrorCode]:
+    def write(self, topic: str, index: int, marking: Marking, coordinator_epoch: int) -> ErrorCode | Later[ErrorCode]:
         """One marker; the code when it is committed."""
-        outcome: Later[ErrorCode] = Later()
         partition = self._partitions.leader(topic, index)
         if not isinstance(partition, Partition):
-            outcome.resolve(partition)
-            return outcome
+            return partition
         producer_id, epoch = marking.producer
         now_ms = self._clock.now_ms()
         batch = build_end_transaction_marker(
@@ -97,14 +95,13 @@ class TransactionMarkers:
                 batch, now_ms=now_ms, transaction_version=marking.transaction_version
             )
         except LOG_ERRORS as error:
-            outcome.resolve(code_of(error))
-            return outcome
+            return code_of(error)
         if topic == _OFFSETS_TOPIC:
             self._offsets_ended(index, marking.producer, marking.committed)
         if partition.log.high_watermark > appended.last_offset:
-            outcome.resolve(ErrorCode.NONE)
-        else:
-            partition.wait(appended.last_offset, _Marker(outcome), 0)
+            return ErrorCode.NONE
+        outcome: Later[ErrorCode] = Later()
+        partition.wait(appended.last_offset, _Marker(outcome), 0)
         return outcome
 
 

@@ -17,6 +17,7 @@ from headrace.protocol.internal_records import CoordinatorRecord
 from headrace.protocol.messages.group_records import OffsetCommitKey, OffsetCommitValue
 from headrace.protocol.text_hash import spread
 from headrace.server import coordinator_place, coordinator_runtime
+from headrace.server.clock import MovableClock
 from headrace.server.coordinator_runtime import CoordinatorRuntime
 from headrace.server.later import Later
 from headrace.server.transaction_markers import TransactionMarkers
@@ -393,6 +394,22 @@ def test_markers_are_ordered_when_what_they_rest_on_is_committed() -> None:
     place.runtime.advance("a", lambda _: Step((number_of("a", 1),), markings=(marking,)))
     assert place.marked == []
     place.node.worker.step()
+    assert place.marked == [(marking, 0)]
+
+
+def test_who_ends_a_transaction_is_answered_before_its_markers_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place()
+    soon: list[Callable[[], None]] = []
+    monkeypatch.setattr(MovableClock, "call_soon", lambda _, callback: soon.append(callback))
+    marking = Marking("t", Producer(7, 0), committed=True, partitions=frozenset({("x", 0)}))
+
+    def end(_: Numbers, ticket: Ticket) -> Step:
+        return Step((number_of("a", 1),), (Answer(ticket, 1),), markings=(marking,))
+
+    assert place.runtime.submit("a", end, refused) == 1
+    assert place.marked == []
+    (order,) = soon
+    order()
     assert place.marked == [(marking, 0)]
 
 

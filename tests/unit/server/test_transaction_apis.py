@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource
-from headrace.coordinator.result import Producer
-from headrace.coordinator.transaction_state import Transaction, record_of
+from headrace.coordinator.result import Producer, Step
+from headrace.coordinator.transaction_state import MAX_EPOCH, Transaction, record_of
 from headrace.log.memory_fs import Fault, MemoryFileSystem
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.internal_records import encode_coordinator_record
@@ -101,6 +101,33 @@ def add(node: OneNode, producer: Producer, *indexes: int) -> ErrorCode:
     rows = response.results_by_topic_v3_and_below[0].results_by_partition
     (code,) = {row.partition_error_code for row in rows}
     return ErrorCode(code)
+
+
+def test_ends_use_up_no_producer_ids(node: OneNode) -> None:
+    def fresh_id() -> int:
+        response = node.ask("InitProducerId", 5, InitProducerIdRequest(None, TIMEOUT_MS))
+        return int(response.producer_id)
+
+    producer = begin(node)
+    before = fresh_id()
+    for _ in range(3):
+        assert write(node, producer, b"a") is ErrorCode.NONE
+        response = end(node, producer, commit=True)
+        assert response.error_code == 0
+        producer = Producer(response.producer_id, response.producer_epoch)
+    assert fresh_id() == before + 1
+
+
+def test_a_producer_whose_epochs_run_out_goes_on_with_a_fresh_id(node: OneNode) -> None:
+    producer = begin(node)
+    record = record_of("x", Transaction(producer.producer_id, MAX_EPOCH - 1, TIMEOUT_MS))
+    node.coordinators.transactions.advance("x", lambda _: Step((record,)))
+    last = Producer(producer.producer_id, MAX_EPOCH - 1)
+    assert write(node, last, b"a") is ErrorCode.NONE
+    response = end(node, last, commit=True)
+    assert (response.error_code, response.producer_epoch) == (0, 0)
+    assert response.producer_id != producer.producer_id
+    assert write(node, Producer(response.producer_id, 0), b"b") is ErrorCode.NONE
 
 
 def test_markers_that_were_held_up_do_not_end_the_next_transaction() -> None:

@@ -39,6 +39,7 @@ def _add(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> Later[AddOffse
     producer = Producer(request.producer_id, request.producer_epoch)
     places = frozenset({(groups.topic, index)})
     is_old = ctx.version < _FENCED_SINCE
-    return ctx.broker.coordinators.admission.add(request.transactional_id, producer, places, client_version=0).map(
+    added = ctx.broker.coordinators.admission.add(request.transactional_id, producer, places, client_version=0)
+    return as_later(added).map(
         lambda code: AddOffsetsToTxnResponse(error_code=fencing_code(code, is_old_client=is_old))
     )

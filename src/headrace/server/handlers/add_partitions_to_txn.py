@@ -24,7 +24,7 @@ from headrace.protocol.messages.add_partitions_to_txn import (
 )
 from headrace.server.context import RequestContext
 from headrace.server.fencing import fencing_code
-from headrace.server.later import Later, gather
+from headrace.server.later import Later, as_later, gather
 
 _SEVERAL_SINCE: Final = 4
 _FENCED_SINCE: Final = 2
@@ -67,9 +67,10 @@ def _serve(transaction: AddPartitionsToTxnTransaction, ctx: RequestContext) -> L
         return ctx.broker.coordinators.admission.verify(transaction.transactional_id, producer, places)
     is_old = ctx.version < _FENCED_SINCE
     client_version = EPOCH_BUMPED_SINCE if ctx.version >= _SEVERAL_SINCE else 0
-    return ctx.broker.coordinators.admission.add(
+    added = ctx.broker.coordinators.admission.add(
         transaction.transactional_id, producer, places, client_version=client_version
-    ).map(lambda code: dict.fromkeys(places, fencing_code(code, is_old_client=is_old)))
+    )
+    return as_later(added).map(lambda code: dict.fromkeys(places, fencing_code(code, is_old_client=is_old)))
 
 
 def _places(topics: Sequence[AddPartitionsToTxnTopic]) -> frozenset[tuple[str, int]]:

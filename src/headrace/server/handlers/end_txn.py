@@ -6,6 +6,7 @@ Versions    before 2 PRODUCER_FENCED is called INVALID_PRODUCER_EPOCH; 5 raises 
 
 from typing import Final
 
+from headrace.coordinator.transaction_state import NO_PRODUCER_ID
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from headrace.server.context import RequestContext
@@ -16,17 +17,25 @@ _FENCED_SINCE: Final = 2
 
 
 def handle(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse | Later[EndTxnResponse]:
-    if not request.transactional_id:
+    transactional_id = request.transactional_id
+    if not transactional_id:
         return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    transactions = ctx.broker.coordinators.transactions
+    if not transactions.glance(transactional_id, lambda shard: shard.needs_fresh_id(transactional_id)):
+        return _end(request, ctx, NO_PRODUCER_ID)
     answered: Later[EndTxnResponse] = Later()
-    ctx.broker.producer_ids.take().then(lambda fresh_id: _go_on(request, ctx, fresh_id, answered))
+
+    def go_on(fresh_id: int | None) -> None:
+        if fresh_id is None:
+            answered.resolve(_refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            as_later(_end(request, ctx, fresh_id)).then(answered.resolve)
+
+    ctx.broker.producer_ids.take().then(go_on)
     return answered
 
 
-def _go_on(request: EndTxnRequest, ctx: RequestContext, fresh_id: int | None, answered: Later[EndTxnResponse]) -> None:
-    if fresh_id is None:
-        answered.resolve(_refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
-        return
+def _end(request: EndTxnRequest, ctx: RequestContext, fresh_id: int) -> EndTxnResponse | Later[EndTxnResponse]:
     ended = ctx.broker.coordinators.transactions.submit(
         request.transactional_id,
         lambda shard, ticket: shard.end(
@@ -35,12 +44,12 @@ def _go_on(request: EndTxnRequest, ctx: RequestContext, fresh_id: int | None, an
         _refuse,
         is_light=True,
     )
-    as_later(ended).then(lambda response: answered.resolve(_in_words_of(ctx.version, response)))
+    return ended if ctx.version >= _FENCED_SINCE else as_later(ended).map(_in_old_words)
 
 
 def _refuse(code: ErrorCode) -> EndTxnResponse:
     return EndTxnResponse(error_code=code)
 
 
-def _in_words_of(version: int, response: EndTxnResponse) -> EndTxnResponse:
-    return response._replace(error_code=fencing_code(response.error_code, is_old_client=version < _FENCED_SINCE))
+def _in_old_words(response: EndTxnResponse) -> EndTxnResponse:
+    return response._replace(error_code=fencing_code(response.error_code, is_old_client=True))

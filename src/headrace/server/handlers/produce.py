@@ -68,6 +68,8 @@ def _in_transaction(
         return _append(request, ctx, dict.fromkeys(places, nobody))
     (producer,) = producers
     admitted = ctx.broker.coordinators.admission.admit(transactional_id, producer, places, asking=_asking(ctx.version))
+    if not isinstance(admitted, Later):
+        return _append(request, ctx, admitted)
     if admitted.is_settled:
         return _append(request, ctx, admitted.value)
     kept = _copied(request)  # the frame's buffer is used again as soon as this returns

@@ -15,7 +15,7 @@ from headrace.protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from headrace.server.context import RequestContext
-from headrace.server.later import Later, gather
+from headrace.server.later import Later, as_later, gather
 
 
 def handle(request: WriteTxnMarkersRequest, ctx: RequestContext) -> Later[WriteTxnMarkersResponse]:
@@ -33,7 +33,7 @@ def _write(marker: WritableTxnMarker, ctx: RequestContext) -> Later[WritableTxnM
         transaction_version=marker.transaction_version,
     )
     markers = ctx.broker.coordinators.markers
-    written = gather([markers.write(*place, marking, marker.coordinator_epoch) for place in places])
+    written = gather([as_later(markers.write(*place, marking, marker.coordinator_epoch)) for place in places])
 
     def finish(codes: list[ErrorCode]) -> WritableTxnMarkerResult:
         code_of = dict(zip(places, codes, strict=True))
