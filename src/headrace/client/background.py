@@ -9,8 +9,8 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
-from typing import Any, Final, Protocol, TypeVar
+from concurrent.futures import CancelledError, Future
+from typing import Any, Final, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 Result = TypeVar("Result")
@@ -62,33 +62,72 @@ def call(coroutine: Coroutine[Any, Any, Result], timeout: float | None = None) -
     if threading.current_thread() is background.thread:
         coroutine.close()
         raise RuntimeError("a blocking call inside a callback of the client would wait for itself: use headrace.aio")
-    answer: Future[Result] = Future()
+    # It is there before the coroutine runs, so that an interrupt at any moment finds what to cancel.
+    errand = _Errand(background.loop, coroutine)
     try:
-        # The future is there before the coroutine runs, so that an interrupt at any moment finds what to cancel.
-        background.loop.call_soon_threadsafe(_start, background.loop, coroutine, answer)
-        return answer.result(timeout)
+        background.loop.call_soon_threadsafe(errand.start)
+        return errand.wait(timeout)
     except BaseException:
-        answer.cancel()
+        background.loop.call_soon_threadsafe(errand.cancel)
         raise
 
 
-def _start(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result], answer: "Future[Result]") -> None:
-    task = loop.create_task(coroutine)
-    task.add_done_callback(lambda done: _tell(done, answer))
-    answer.add_done_callback(lambda done: loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None)
+class _Errand(Generic[Result]):
+    """A coroutine on the loop, and a thread that waits for it at a lock.
 
+    The coroutine itself opens the lock when it is through: what is told of a task is told a turn of the loop later. And
+    a lock is all that one thread needs to wait for another; a future of `concurrent` costs several times as much.
+    """
 
-def _tell(task: "asyncio.Task[Result]", answer: "Future[Result]") -> None:
-    """Hand on what became of the task, unless nobody waits for it any more."""
-    if task.cancelled():
-        answer.cancel()
-    error = None if task.cancelled() else task.exception()
-    if not answer.set_running_or_notify_cancel():
-        return
-    if error is not None:
-        answer.set_exception(error)
-    else:
-        answer.set_result(task.result())
+    __slots__ = ("_coroutine", "_error", "_is_over", "_loop", "_result", "_task")
+
+    _result: Result
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Result]) -> None:
+        self._loop = loop
+        self._coroutine = coroutine
+        self._task: asyncio.Task[None] | None = None
+        self._error: BaseException | None = None
+        self._is_over = threading.Lock()
+        self._is_over.acquire()
+
+    # For the thread that waits
+
+    def wait(self, timeout: float | None) -> Result:
+        if not self._is_over.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            raise TimeoutError(f"not done after {timeout} s")
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # whose traceback leads here: a circle, which only the garbage collector would break
+        return self._result
+
+    # On the loop
+
+    def start(self) -> None:
+        self._task = self._loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            self._result = await self._coroutine
+        except asyncio.CancelledError:
+            self._error = CancelledError()  # the one for threads, which is an Exception
+            raise
+        except Exception as error:
+            self._error = error
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._is_over.release()
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task.add_done_callback(lambda _: self._coroutine.close())
+        else:
+            self._coroutine.close()
 
 
 def submit(coroutine: Coroutine[Any, Any, Result]) -> "Future[Result]":

@@ -1,11 +1,15 @@
 """The loop behind blocking calls: one per process, also after a fork, and Ctrl-C works."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+import warnings
+import weakref
+from concurrent.futures import CancelledError
 
 import pytest
 
@@ -55,6 +59,51 @@ def test_the_end_of_the_time_cancels_the_call() -> None:
     with pytest.raises(TimeoutError):
         background.call(forever(), timeout=0.01)
     assert cancelled.wait(30)
+
+
+def test_a_call_that_is_cancelled_before_it_begins_never_begins() -> None:
+    has_begun: list[bool] = []
+    may_go_on = threading.Event()
+
+    async def begin() -> None:
+        has_begun.append(True)
+
+    background.run_soon(may_go_on.wait, 30)
+    with warnings.catch_warnings(record=True) as seen:
+        with pytest.raises(TimeoutError):
+            background.call(begin(), timeout=0)
+        may_go_on.set()
+        background.call(where())
+        gc.collect()
+    assert has_begun == []
+    assert seen == []  # of a coroutine that was never awaited
+
+
+def test_an_error_that_came_through_is_gone_when_nobody_has_it_any_more() -> None:
+    class Trouble(Exception):  # noqa: N818 - one that can be referred to weakly
+        pass
+
+    async def fail() -> None:
+        raise Trouble
+
+    gc.disable()
+    try:
+        with pytest.raises(Trouble) as caught:
+            background.call(fail())
+        trouble = weakref.ref(caught.value)
+        del caught
+        background.call(where())  # the task is gone, too
+        assert trouble() is None
+    finally:
+        gc.enable()
+
+
+def test_what_is_cancelled_on_the_loop_is_an_exception_for_whoever_waits() -> None:
+    async def give_up() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(CancelledError):
+        background.call(give_up())
 
 
 def test_a_blocking_call_on_the_loop_itself_is_refused() -> None:
