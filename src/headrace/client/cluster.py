@@ -320,6 +320,11 @@ class Cluster:
         """
         return await self._coordinators.find(kind, key, timeout=timeout)
 
+    def ready_coordinator(self, kind: CoordinatorKind, key: str) -> Connection | None:
+        """The connection to it, if it is known and may be sent to now; for callers that do not want to wait."""
+        node = self._coordinators.known(kind, key)
+        return None if node is None else self._pool.ready(node, COORDINATOR)
+
     def forget_coordinator(self, kind: CoordinatorKind, key: str) -> None:
         """It answered NOT_COORDINATOR, or not at all: look it up again next time."""
         self._coordinators.forget(kind, key)

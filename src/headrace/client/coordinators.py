@@ -31,6 +31,9 @@ class Coordinators:
         self._backoff = backoff
         self._known: dict[tuple[CoordinatorKind, str], Node] = {}
 
+    def known(self, kind: CoordinatorKind, key: str) -> Node | None:
+        return self._known.get((kind, key))
+
     def forget(self, kind: CoordinatorKind, key: str) -> None:
         self._known.pop((kind, key), None)
 

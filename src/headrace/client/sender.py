@@ -362,19 +362,19 @@ class Sender:
         left = set(self.batches.unsettled())
         if not left:
             return
-        is_done = asyncio.Event()
+        all_settled: asyncio.Future[None] = self._loop.create_future()
 
         def settled(batch: PendingBatch) -> None:
             left.discard(batch)
-            if not left:
-                is_done.set()
+            if not left and not all_settled.done():
+                all_settled.set_result(None)
 
         for batch in list(left):
             batch.when_settled(settled)
         self._flushes += 1
-        self.wake()
         try:
-            await is_done.wait()
+            self._look()  # now: to be woken takes a turn of the loop
+            await all_settled
         finally:
             self._flushes -= 1
 

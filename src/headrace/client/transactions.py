@@ -14,28 +14,24 @@ was not sent when a transaction is aborted is never sent, and its records fail.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from headrace.client.accumulator import Place
-from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
-from headrace.client.coordinators import COORDINATOR_MOVED, CoordinatorKind
-from headrace.client.errors import (
-    FencedError,
-    KafkaError,
-    RequestTimedOutError,
-    TransactionAbortedError,
-    WrongStateError,
-    error_for,
-)
+from headrace.client.coordinators import CoordinatorKind
+from headrace.client.errors import ClosedError, FencedError, KafkaError, TransactionAbortedError, WrongStateError
 from headrace.client.gates import MISNUMBERED, Fate
 from headrace.client.group_member import GroupMember
 from headrace.client.numbering import Identity, Numbering
 from headrace.client.pending_batch import PendingBatch
+from headrace.client.prompt_answer import PromptAnswer
 from headrace.client.sender import Sender
 from headrace.client.topic_partition import TopicPartition
+from headrace.client.transaction_requests import Ending, TransactionRequests
 from headrace.client.transaction_state import HINTS, State
-from headrace.client.transaction_wire import FENCING, WAITING, adding_code, adding_request, offsets_by_topic
+from headrace.client.transaction_wire import FENCING, adding_code, adding_request, offsets_by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from headrace.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -63,7 +59,7 @@ class TransactionGate:
         self._cluster = cluster
         self._timeout_ms = timeout_ms
         self._max_block = max_block_seconds
-        self._backoff = retry_backoff(cluster.settings)
+        self._requests = TransactionRequests(cluster, transactional_id, max_block_seconds)
         self._numbering = Numbering()
         self._error: KafkaError | None = None  # why the transaction is broken
         self._is_implicit = False
@@ -71,7 +67,9 @@ class TransactionGate:
         self._added: set[Place] = set()
         self._has_sent = False  # is there anything that the coordinator must end?
         self._adding: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[None] | None = None
+        self._ending: Ending | None = None
+        self._finishing: asyncio.Task[None] | None = None  # of an end that takes more than one question
+        self._is_closed = False
         self._unheard: bool | None = None  # how a transaction ends that nobody waits for: committed, or not
 
     # For the sender
@@ -241,42 +239,72 @@ class TransactionGate:
     async def _end(self, *, committed: bool, is_renewed: bool = False) -> None:
         """It goes on when whoever waits for it is interrupted: the coordinator may have been asked already."""
         self.state = State.ENDING
-        ending = asyncio.get_running_loop().create_task(self._finish(committed=committed, is_renewed=is_renewed))
-        ending.add_done_callback(_look_at)
-        self._ending = ending
+        assert self._numbering.identity is not None
+        request = EndTxnRequest(self.transactional_id, *self._numbering.identity, committed)
+        ending = self._ending = Ending(request if self._has_sent else None, is_renewed=is_renewed)
+        told = partial(self._told, ending)
+        if not self._has_sent or not self._requests.ask_now(request, told, max_version=self._max_end_version):
+            self._finish_by_and_by(ending)
         try:
-            await asyncio.shield(ending)
+            await ending.wait()
         except asyncio.CancelledError:
             self._unheard = committed
             raise
 
-    async def _finish(self, *, committed: bool, is_renewed: bool) -> None:
-        assert self._numbering.identity is not None
+    @property
+    def _max_end_version(self) -> int | None:
+        return None if self._is_implicit else _OLD_END
+
+    def _told(self, ending: Ending, answer: PromptAnswer) -> None:
+        """The answer to the first question: nearly always that all is well, and nothing more is to be done."""
+        error = answer.exception()
+        if error is not None and self._is_closed:
+            ending.settle(error)
+        elif error is not None or answer.result().error_code or ending.is_renewed:
+            self._finish_by_and_by(ending, answer)
+        else:
+            self._take_end(answer.result())
+            self._finished(ending)
+
+    def _finish_by_and_by(self, ending: Ending, first: PromptAnswer | None = None) -> None:
+        self._finishing = asyncio.get_running_loop().create_task(self._finish(ending, first))
+
+    async def _finish(self, ending: Ending, first: PromptAnswer | None) -> None:
+        """`first`: what came of the first question, if it was asked."""
         try:
-            if self._has_sent:
-                request = EndTxnRequest(self.transactional_id, *self._numbering.identity, committed)
-                response: EndTxnResponse = await self._ask(request, max_version=None if self._is_implicit else _OLD_END)
-                if self._is_implicit and response.producer_id >= 0:
-                    self._numbering.take(Identity(response.producer_id, response.producer_epoch))
-            if is_renewed:
+            if ending.request is not None:
+                self._take_end(await self._ask(ending.request, max_version=self._max_end_version, first=first))
+            if ending.is_renewed:
                 await self._identify()  # the broker may expect other sequences than we do
-        except KafkaError as error:
-            if self.state is State.ENDING:
+        except BaseException as error:
+            if isinstance(error, KafkaError) and self.state is State.ENDING:
                 self._break(error)
-            raise
+            ending.settle(ClosedError() if isinstance(error, asyncio.CancelledError) else error)
+            if not isinstance(error, KafkaError):
+                raise
+        else:
+            self._finished(ending)
+
+    def _take_end(self, response: EndTxnResponse) -> None:
+        if self._is_implicit and response.producer_id >= 0:
+            self._numbering.take(Identity(response.producer_id, response.producer_epoch))
+
+    def _finished(self, ending: Ending) -> None:
         self._fail_unsent(_late())
         self.state = State.READY
+        ending.settle()
 
     async def ended(self) -> None:
         """Wait for an end that is under way, since whoever asked for it was interrupted."""
         if self.is_ending and self._ending is not None:
-            await asyncio.wait([self._ending])
+            with suppress(KafkaError):  # the state tells what came of it
+                await self._ending.wait()
 
     async def _is_ended_already(self, *, committed: bool) -> bool:
         """Whether it came to this end, or does, since whoever asked for it was interrupted. Raises KafkaError."""
         if self._unheard is not committed or self.state not in (State.ENDING, State.READY) or self._ending is None:
             return False
-        await asyncio.shield(self._ending)
+        await self._ending.wait()
         self._unheard = None
         return True
 
@@ -343,54 +371,21 @@ class TransactionGate:
             self._adding = None
             self._wake()
 
-    async def _ask(
-        self,
-        request: Any,
-        *,
-        kind: CoordinatorKind = CoordinatorKind.TRANSACTION,
-        key: str | None = None,
-        max_version: int | None = None,
-        code: Callable[[Any], int] = lambda response: int(response.error_code),
-    ) -> Any:
-        """The coordinator's answer without an error, asked again as long as that helps and max.block.ms allows."""
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        key = self.transactional_id if key is None else key
-        attempts = 0
-        while True:
-            attempts += 1
-            try:
-                response = await self._cluster.send_to_coordinator(kind, key, request, max_version=max_version)
-                error = error_for(code(response)) if code(response) else None
-            except KafkaError as failure:
-                error = failure
-            if error is None:
-                return response
+    async def _ask(self, request: Any, **how: Any) -> Any:
+        """The coordinator's answer, as `TransactionRequests.ask` gives it. Raises KafkaError."""
+        try:
+            return await self._requests.ask(request, **how)
+        except KafkaError as error:
             if error.code in FENCING:
-                raise self._fence(error)
-            if error.code in COORDINATOR_MOVED:
-                self._cluster.forget_coordinator(kind, key)
-            elapsed = loop.time() - started
-            pause = self._backoff.seconds(min(attempts, 3))  # what waits for an end waits for milliseconds
-            if not (error.code in WAITING or error.retriable) or elapsed + pause >= self._max_block:
-                tried = f"{attempts} requests in {elapsed:.1f} s"
-                if error.code in WAITING:
-                    error = RequestTimedOutError(f"{type(request).__name__}: {error.message}", tried=tried)
-                error.tried = error.tried or tried
-                raise error
-            await asyncio.sleep(pause)
+                raise self._fence(error) from None
+            raise
 
     async def close(self) -> None:
-        for task in (self._adding, self._ending):
+        self._is_closed = True
+        for task in (self._adding, self._finishing):
             if task is not None and not task.done():
                 task.cancel()
                 await asyncio.wait([task])
-
-
-def _look_at(ending: "asyncio.Task[None]") -> None:
-    """Nobody may wait for it any more; the state tells the next one who asks."""
-    if not ending.cancelled():
-        ending.exception()
 
 
 def _aborted() -> KafkaError:

@@ -9,7 +9,7 @@ import pytest
 
 import headrace
 import headrace.aio
-from headrace.client.errors import KafkaError, WrongStateError
+from headrace.client.errors import ClosedError, KafkaError, WrongStateError
 from headrace.client.transaction_state import State
 from tests.support.topic_reading import read_topic
 from tests.support.waiting import wait_until
@@ -176,3 +176,38 @@ def test_a_commit_that_is_interrupted_while_records_are_delivered_leaves_the_tra
 
     asyncio.run(story())
     assert committed(broker) == [b"a", b"b"]
+
+
+def test_who_waits_for_the_end_of_a_transaction_hears_that_the_producer_is_closed(broker: headrace.Broker) -> None:
+    async def story() -> None:
+        producer = headrace.aio.Producer(broker.address, transactional_id="x")
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        with broker.faults.delay("EndTxn", seconds=30, times=1) as fault:
+            committing = asyncio.ensure_future(producer.commit_transaction())
+            await asyncio.to_thread(fault.wait)
+            await producer.close(0)
+        with pytest.raises(ClosedError):
+            await committing
+
+    asyncio.run(story())
+
+
+def test_who_waits_for_a_busy_coordinator_hears_that_the_producer_is_closed(broker: headrace.Broker) -> None:
+    async def story() -> None:
+        producer = headrace.aio.Producer(broker.address, transactional_id="x", retry_backoff_ms=30_000)
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send("t", b"a")
+        with broker.faults.answer("EndTxn", error="CONCURRENT_TRANSACTIONS") as fault:
+            committing = asyncio.ensure_future(producer.commit_transaction())
+            await asyncio.to_thread(fault.wait)
+            gate = producer._transactions
+            while gate._finishing is None:
+                await asyncio.sleep(0)
+            await producer.close(0)
+        with pytest.raises(ClosedError):
+            await committing
+
+    asyncio.run(story())
