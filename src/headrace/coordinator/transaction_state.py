@@ -68,7 +68,7 @@ class TransactionState(IntEnum):
         return "".join(word.capitalize() for word in self.name.split("_"))
 
 
-_STATES: Final = frozenset(map(int, TransactionState))
+_STATES: Final[dict[int, TransactionState]] = {int(state): state for state in TransactionState}
 PREPARED: Final = frozenset({TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT})
 COMPLETE: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 IDLE: Final = COMPLETE | {TransactionState.EMPTY}
@@ -102,20 +102,15 @@ def is_exhausted(epoch: int) -> bool:
 
 
 def record_of(transactional_id: str, transaction: Transaction) -> CoordinatorRecord:
+    # In the order of the fields: three records are written for each transaction, and names would take half the time.
+    producer_id, epoch, timeout_ms, state, partitions, started_ms, updated_ms, previous_id, next_id, version = (
+        transaction
+    )
+    # Kafka writes null where no transaction is, and an empty list for one without partitions.
+    grouped = None if state is TransactionState.EMPTY else _grouped(partitions)
     value = TransactionLogValue(
-        producer_id=transaction.producer_id,
-        previous_producer_id=transaction.previous_producer_id,
-        next_producer_id=transaction.next_producer_id,
-        producer_epoch=transaction.epoch,
-        transaction_timeout_ms=transaction.timeout_ms,
-        transaction_status=transaction.state,
-        # Kafka writes null where no transaction is, and an empty list for one without partitions.
-        transaction_partitions=None
-        if transaction.state is TransactionState.EMPTY
-        else _grouped(transaction.partitions),
-        transaction_last_update_timestamp_ms=transaction.updated_ms,
-        transaction_start_timestamp_ms=transaction.started_ms,
-        client_transaction_version=transaction.client_version,
+        *(producer_id, previous_id, next_id, epoch, NO_EPOCH, timeout_ms, state, grouped),
+        *(updated_ms, started_ms, version),
     )
     return CoordinatorRecord(TRANSACTION_LOG, TransactionLogKey(transactional_id), _VALUE_VERSION, value)
 
@@ -126,21 +121,13 @@ def tombstone_of(transactional_id: str) -> CoordinatorRecord:
 
 def transaction_of(value: TransactionLogValue) -> Transaction:
     """Raises DecodeError for a state that this version does not know."""
-    if value.transaction_status not in _STATES:
-        raise DecodeError(f"state {value.transaction_status}", field="transaction_status", position=0)
+    producer_id, previous_id, next_id, epoch, _, timeout_ms, status, topics, updated_ms, started_ms, version, _ = value
+    state = _STATES.get(status)
+    if state is None:
+        raise DecodeError(f"state {status}", field="transaction_status", position=0)
+    partitions = frozenset([(topic.topic, index) for topic in topics or () for index in topic.partition_ids])
     return Transaction(
-        producer_id=value.producer_id,
-        epoch=value.producer_epoch,
-        timeout_ms=value.transaction_timeout_ms,
-        state=TransactionState(value.transaction_status),
-        partitions=frozenset(
-            (topic.topic, index) for topic in value.transaction_partitions or () for index in topic.partition_ids
-        ),
-        started_ms=value.transaction_start_timestamp_ms,
-        updated_ms=value.transaction_last_update_timestamp_ms,
-        previous_producer_id=value.previous_producer_id,
-        next_producer_id=value.next_producer_id,
-        client_version=value.client_transaction_version,
+        *(producer_id, epoch, timeout_ms, state, partitions, started_ms, updated_ms, previous_id, next_id, version)
     )
 
 
