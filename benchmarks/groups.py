@@ -1,7 +1,7 @@
 """Groups, offsets and transactions: Headrace beside Apache Kafka on this machine, in one run.
 
-    python -m benchmarks groups             about four minutes
-    python -m benchmarks groups --quick     the same with less of everything, within 40 seconds
+    python -m benchmarks groups             about five minutes
+    python -m benchmarks groups --quick     the same with less of everything, within a minute
 
 Without Java the figures of Headrace stand alone, and goals that are ratios are left open.
 """
@@ -53,6 +53,7 @@ def run_quick() -> list[Figure]:
 
 
 def measure(effort: Effort, make_nodes: Sequence[MakeNode]) -> list[Figure]:
+    """Headrace first; without Apache Kafka there is one node."""
     with scratch_directory() as directory:
         with ExitStack() as stack:
             nodes = [stack.enter_context(make(directory / f"broker-{place}")) for place, make in enumerate(make_nodes)]
@@ -61,10 +62,21 @@ def measure(effort: Effort, make_nodes: Sequence[MakeNode]) -> list[Figure]:
             contest = Contest(nodes, effort.contest)
             figures = [
                 _commits(contest),
-                transactions.committed(contest),
+                transactions.beside_tuned(contest),
+                *_beside_default(contest, directory),
                 *rebalances.second_joins(contest, effort.joins),
             ]
         return [*figures, *_crowd(make_nodes[0], directory / "crowd", effort)]
+
+
+def _beside_default(contest: Contest, directory: Path) -> list[Figure]:
+    """Transactions beside an Apache Kafka that nobody has tuned, and which is there for this figure only."""
+    if len(contest.nodes) == 1:
+        return []
+    _, make_kafka = competitors()
+    with make_kafka(directory / "kafka-as-it-comes") as kafka:
+        await_coordinator(kafka)
+        return [transactions.beside_default(Contest([contest.nodes[0], kafka], contest.effort))]
 
 
 def _commits(contest: Contest) -> Figure:

@@ -5,9 +5,11 @@
 What it takes is waiting: for the records' acknowledgement, then for the end of the transaction.
 
 Apache Kafka writes the markers after it has answered EndTxn, so the next transaction of the same producer comes too
-early; its broker then waits for add.partitions.to.txn.retry.backoff.ms, 20 by default, before it looks again, and that
-is nearly all that would be measured. So it is told to wait for one millisecond, the least it takes (`SETTINGS`): four
-times the transactions. And its JVM needs thousands of them before it is as fast as it gets: a long warm-up.
+early; its broker then waits for add.partitions.to.txn.retry.backoff.ms before it looks again. There are two figures:
+
+    as it comes    20 milliseconds, which are nearly all that is measured: what users of both brokers see
+    tuned          one millisecond, the least that it takes (`SETTINGS`): four times the transactions, and the goal that
+                   is harder to meet. Its JVM needs thousands of them before it is as fast as it gets: a long warm-up
 """
 
 import subprocess
@@ -23,7 +25,8 @@ from benchmarks.figures import Figure
 
 RECORDS: Final = 10
 GOAL: Final = 1.5
-SETTINGS: Final = {"add.partitions.to.txn.retry.backoff.ms": "1"}
+_BACKOFF: Final = "add.partitions.to.txn.retry.backoff.ms"
+SETTINGS: Final = {_BACKOFF: "1"}
 _TOPIC: Final = "transactions"
 _VALUE: Final = bytes(100)
 _WARM_UP: Final = 5  # transactions of each round, not counted: connections, and the coordinator's first record
@@ -31,19 +34,27 @@ _JVM_WARM_UPS: Final = 4  # so many times longer than for requests that come by 
 _REPOSITORY: Final = Path(__file__).parents[2]
 
 
-def committed(contest: Contest) -> Figure:
+def beside_tuned(contest: Contest) -> Figure:
+    """Apache Kafka was started with `SETTINGS`."""
+    return _committed(contest, f"Kafka with {_BACKOFF}=1", warm_ups=_JVM_WARM_UPS)
+
+
+def beside_default(contest: Contest) -> Figure:
+    """Apache Kafka was started as it comes."""
+    return _committed(contest, f"Kafka as it comes, with {_BACKOFF}=20", warm_ups=1)
+
+
+def _committed(contest: Contest, setting: str, *, warm_ups: int) -> Figure:
     effort = contest.effort
     for node in contest.nodes:
         create_topic(node, _TOPIC, 1)
-    contest.take_turns(
-        1, lambda node: _run(node, _JVM_WARM_UPS * effort.warm_up_seconds if node.needs_warm_up else 1.0)
-    )
+    contest.take_turns(1, lambda node: _run(node, warm_ups * effort.warm_up_seconds if node.needs_warm_up else 1.0))
     ours, kafkas = contest.take_turns(effort.rounds, lambda node: _run(node, effort.seconds))
     for node in contest.nodes:
         delete_topic(node, _TOPIC)
     cpu = " : ".join(f"{min(cost for _, cost in turns):,.0f}" for turns in (ours, kafkas) if turns)
     return Figure.beside(
-        f"transactions of {RECORDS} records, one producer",
+        f"transactions of {RECORDS} records, one producer; {setting}",
         "committed/s",
         *([rate for rate, _ in turns] for turns in (ours, kafkas)),
         goal=GOAL,
