@@ -46,8 +46,11 @@ class Accumulator:
         memory_bytes: int,
         pack: Callable[[PendingBatch], object],
         wake: Callable[[], object],
+        begun: Callable[[], object],
     ) -> None:
         """`wake` is called, from any thread, when the sender has something to look at.
+
+        `begun`, from any thread, too, when a batch begins where none was open: that it has lingered must be noticed.
 
         `pack` is called with each batch that is full, by the thread that filled it: its records are in the processor's
         cache there, and the client's thread has enough to do.
@@ -56,9 +59,10 @@ class Accumulator:
         self._memory_bytes = memory_bytes
         self._pack = pack
         self._wake = wake
+        self._begun = begun
         self._lock = threading.Lock()
         self._queues: dict[Place, PartitionQueue] = {}
-        self._begun = 0
+        self._count = 0  # of batches so far
         self._used_bytes = 0  # by whole batches, and by steps of those that are open
         self._unsettled: set[PendingBatch] = set()  # wherever they are
         self._waiting_for_room: list[Callable[[], object]] = []
@@ -101,7 +105,9 @@ class Accumulator:
         if batch is not earlier:
             if earlier is not None:
                 self._pack(earlier)
-            self._wake()
+                self._wake()
+            else:
+                self._begun()
         return delivery
 
     def _find_room(self, queue: PartitionQueue, size: int) -> PendingBatch | None:
@@ -129,8 +135,8 @@ class Accumulator:
         return True
 
     def _enqueue(self, queue: PartitionQueue, batch: PendingBatch) -> None:
-        self._begun += 1
-        batch.order = (self._begun,)
+        self._count += 1
+        batch.order = (self._count,)
         self._unsettled.add(batch)
         queue.waiting.append(batch)
 

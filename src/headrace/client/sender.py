@@ -27,6 +27,7 @@ from headrace.client.connection import Connection
 from headrace.client.errors import ClosedError, DeliveryTimeoutError, KafkaError, error_for
 from headrace.client.gates import Gate
 from headrace.client.in_flight_deadlines import InFlightDeadlines
+from headrace.client.look_timer import FOREVER, LookTimer
 from headrace.client.metadata import Metadata, Node
 from headrace.client.pending_batch import NO_TIME, PendingBatch
 from headrace.client.produce_wire import compression_of, produce_request, reason, rows_by_place, version_limit
@@ -34,7 +35,6 @@ from headrace.client.prompt_answer import PromptAnswer
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 
-_FOREVER: Final = 1e18
 _NO_ACKS: Final = 0
 # The broker knows of another leader, or of none: ask again who it is.
 _STALE: Final = frozenset(
@@ -76,6 +76,7 @@ class Sender:
             memory_bytes=settings.number("buffer.memory"),
             pack=lambda batch: batch.pack(self._codec, self._level),
             wake=self.wake,
+            begun=self._begun,
         )
         self._deadlines = InFlightDeadlines(self._delivery_timeout, self.batches.unsettled, self._out_of_time)
         self._in_flight: dict[int, int] = {}  # requests by broker
@@ -83,7 +84,7 @@ class Sender:
         self._tasks: set[asyncio.Task[None]] = set()
         self._flushes = 0  # that wait
         self._is_woken = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = LookTimer(self._look)
         self._is_closed = False
         cluster.add_listener(self._metadata_came)
 
@@ -98,6 +99,11 @@ class Sender:
             else:
                 self._loop.call_soon_threadsafe(self._look)
 
+    def _begun(self) -> None:
+        """A batch has begun. From any thread; unless the timer rings in time anyway, the loop has to set it."""
+        if not self._timer.rings_by(time.monotonic() + self._linger):
+            self.wake()
+
     def _metadata_came(self, _: Metadata) -> None:
         self.wake()
 
@@ -106,7 +112,7 @@ class Sender:
         if self._is_closed:  # a thread may have been about to send when the producer was closed
             self.fail_unsent(ClosedError())
             return
-        next_at = _FOREVER
+        next_at = FOREVER
         is_open = self._gate.is_open()
         while True:
             now = time.monotonic()
@@ -115,21 +121,14 @@ class Sender:
                 break
             for node, (connection, queues) in ready.items():
                 self._send_to(node, connection, queues)
-        self._set_timer(next_at)
-
-    def _set_timer(self, at: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if at < _FOREVER:
-            self._timer = self._loop.call_later(max(at - time.monotonic(), 0), self.wake)
+        self._timer.set(next_at)
 
     # Finding what is ready
 
     def _ready(self, now: float, *, is_open: bool) -> tuple[dict[int, Ready], float]:
         """Partitions to send to, by broker, and when to look again."""
         ready: dict[int, Ready] = {}
-        next_at = _FOREVER
+        next_at = FOREVER
         is_urgent = self._flushes > 0 or self.batches.has_waiting
         for queue in self.batches.waiting():
             batch = self._first_alive(queue, now)
@@ -381,7 +380,7 @@ class Sender:
     async def close(self, error: KafkaError) -> None:
         """Now. What was not sent fails with `error`; what is in flight fails when its connection is closed."""
         self._is_closed = True
-        self._set_timer(_FOREVER)
+        self._timer.stop()
         self._deadlines.close()
         self.fail_unsent(error)
         for task in list(self._tasks):
