@@ -9,11 +9,13 @@ about one item raises the item's own error.
 """
 
 import asyncio
+import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from headrace.client import background
 from headrace.client.admin_configs import ADMIN_CONFIGS
 from headrace.client.backoff import retry_backoff
 from headrace.client.cluster import Cluster
@@ -79,6 +81,7 @@ class AdminCalls:
         self._backoff = retry_backoff(self._settings)
         self._lazy_cluster: Cluster | None = None
         self._is_closed = False
+        self._process = 0  # that has the connections: a forked child has none
 
     async def ping(self) -> None:
         """Raise at once if no broker answers, where other calls would try again until their time is over."""
@@ -87,7 +90,7 @@ class AdminCalls:
     async def close(self) -> None:
         """Close all connections; calls that wait fail with ClosedError."""
         self._is_closed = True
-        if self._lazy_cluster is not None:
+        if self._lazy_cluster is not None and self._process == os.getpid():
             await self._lazy_cluster.close()
 
     async def __aenter__(self) -> Self:
@@ -105,6 +108,9 @@ class AdminCalls:
             if self._is_closed:
                 raise ClosedError
             self._lazy_cluster = Cluster(self._settings)
+            self._process = os.getpid()
+        elif self._process != os.getpid():
+            raise ClosedError(background.FORKED)
         return self._lazy_cluster
 
     @property

@@ -7,7 +7,8 @@ partition, which does not bound those that it leaves out. What a group has commi
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple, TypeAlias
+from operator import index
+from typing import NamedTuple, SupportsIndex, TypeAlias
 
 from headrace.client.admin import AsyncAdmin
 from headrace.client.errors import UnknownTopicError
@@ -46,7 +47,8 @@ async def resolve(
     described = await admin.describe_topic(topic)
     known = [partition.number for partition in described.partitions]
     wanted = known if partitions is None else list(partitions)
-    missing = sorted(set(wanted) - set(known))
+    named = {number for bound in (start, end) if isinstance(bound, Mapping) for number in bound}
+    missing = sorted({*wanted, *named} - set(known))
     if missing:
         raise UnknownTopicError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -93,6 +95,7 @@ def _offset(bound: str | int, low: int, high: int) -> int:
         return low
     if bound == "latest":
         return high
-    if isinstance(bound, str):
-        raise ValueError(f'"{bound}" is no place in a topic: earliest, latest, an offset, a datetime or Group(name)')
-    return high + bound if bound < 0 else bound
+    if not isinstance(bound, SupportsIndex):
+        raise ValueError(f"{bound!r} is no place in a topic: earliest, latest, an offset, a datetime or Group(name)")
+    offset = index(bound)
+    return high + offset if offset < 0 else offset

@@ -68,6 +68,8 @@ def scan(
 def _schema(columns: Sequence[str] | None) -> Any:
     if columns is None:
         return SCHEMA
+    if isinstance(columns, str):
+        raise ValueError(f"columns is a list of names, such as [{columns!r}], not one")
     unknown = [name for name in columns if name not in SCHEMA.names]
     if unknown:
         raise ValueError(f"there is no column {unknown[0]!r}; the columns are {', '.join(SCHEMA.names)}")

@@ -16,6 +16,7 @@ from headrace.client.chance import random
 from headrace.client.column_batch import ColumnBatch
 from headrace.client.produce_wire import compression_of
 from headrace.client.producer import Producer
+from headrace.protocol.column_headers import HEADERS
 from headrace.protocol.columns import encode_batches
 
 ROWS_AT_ONCE: Final = 100_000  # encoded before the first of them is sent
@@ -85,6 +86,8 @@ def _selected(table: Any, *, value: str, **named: str | None) -> Any:
 
 
 def _write(producer: Producer, rows: Any, topic: str, batch_bytes: int) -> int:
+    if "timestamp" in rows.column_names:
+        _check_times(rows.column("timestamp"), topic)
     writer = TableWriter(producer, batch_bytes)
     writer.add(rows, topic)
     writer.finish()
@@ -111,7 +114,7 @@ class TableWriter:
         now_ms = time.time_ns() // 1_000_000
         rows = _checked(rows, topic, count)
         for part in _slices(rows):
-            for number, piece in _by_partition(part, count):
+            for number, piece in _by_partition(_without_views(part), count):
                 for data in encode_batches(
                     piece, timestamp_ms=now_ms, batch_bytes=self._limit, codec=self._codec, level=self._level
                 ):
@@ -147,9 +150,26 @@ def _checked(rows: Any, topic: str, count: int) -> Any:
     return rows.set_column(rows.column_names.index("partition"), "partition", named)
 
 
+def _check_times(times: Any, topic: str) -> None:
+    """As `Producer.send` does: Kafka has no time before 1970. Raises ValueError."""
+    if pa.types.is_timestamp(times.type) or pa.types.is_integer(times.type):  # the encoder refuses all others
+        first = pc.min(times)
+        if first.is_valid and first.cast(pa.int64()).as_py() < 0:
+            raise ValueError(f"a row for {topic} has the timestamp {first}, which is before 1970")
+
+
 def _slices(rows: Any) -> Iterator[Any]:
     for first in range(0, rows.num_rows, ROWS_AT_ONCE):
         yield rows.slice(first, ROWS_AT_ONCE)
+
+
+def _without_views(rows: Any) -> Any:
+    """Views of text and bytes, such as Polars hands on, become text and bytes: Arrow cannot put views into an order."""
+    for place, field in enumerate(rows.schema):
+        if "_view" in str(field.type):
+            kind = HEADERS if field.name == "headers" else pa.large_binary()
+            rows = rows.set_column(place, field.name, rows.column(place).cast(kind))
+    return rows
 
 
 def _by_partition(rows: Any, count: int) -> Iterator[tuple[int, Any]]:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from headrace.client import background
 from headrace.client.commits import OffsetAndMetadata, OnCommit
-from headrace.client.consumer_calls import as_offsets, as_topics
+from headrace.client.consumer_calls import as_offsets, as_partition, as_partitions, as_times, as_topics
 from headrace.client.consumer_core import EARLIEST, LATEST, new_core
 from headrace.client.consumer_errors import WakeupError
 from headrace.client.consumer_record import ConsumerRecord
@@ -169,7 +169,7 @@ class AsyncConsumer:
 
     async def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others; the group, if there is one, only keeps offsets."""
-        await _on_client(self._core.assign([TopicPartition(*each) for each in partitions]))
+        await _on_client(self._core.assign(as_partitions(partitions)))
 
     async def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
@@ -196,57 +196,57 @@ class AsyncConsumer:
 
     async def seek(self, partition: TopicPartition, offset: int, leader_epoch: int | None = None) -> None:
         """Go on at this offset."""
-        await _on_client(self._core.seek(TopicPartition(*partition), offset, leader_epoch))
+        await _on_client(self._core.seek(as_partition(partition), offset, leader_epoch))
 
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Of these partitions, or of all."""
-        await _on_client(self._core.seek_to(EARLIEST, partitions or None))
+        await _on_client(self._core.seek_to(EARLIEST, as_partitions(partitions) or None))
 
     async def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Of these partitions, or of all."""
-        await _on_client(self._core.seek_to(LATEST, partitions or None))
+        await _on_client(self._core.seek_to(LATEST, as_partitions(partitions) or None))
 
     async def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until `resume`."""
-        await _on_client(self._core.pause(partitions))
+        await _on_client(self._core.pause(as_partitions(partitions)))
 
     async def resume(self, *partitions: TopicPartition) -> None:
-        await _on_client(self._core.resume(partitions))
+        await _on_client(self._core.resume(as_partitions(partitions)))
 
     def paused(self) -> set[TopicPartition]:
         return {partition for partition, state in self._core.subscriptions.partitions.items() if state.is_paused}
 
     async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The next offset that is handed out."""
-        return await _on_client(self._core.position(TopicPartition(*partition), timeout))
+        return await _on_client(self._core.position(as_partition(partition), timeout))
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed; None where it has nothing."""
-        return await _on_client(self._core.committed(partitions, timeout))
+        return await _on_client(self._core.committed(as_partitions(partitions), timeout))
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How many records the position is behind the end, as far as the last fetch knew; None before it."""
-        return self._core.lag(TopicPartition(*partition))
+        return self._core.lag(as_partition(partition))
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each log."""
-        return await _on_client(self._core.edge_offsets(EARLIEST, partitions, timeout))
+        return await _on_client(self._core.edge_offsets(EARLIEST, as_partitions(partitions), timeout))
 
     async def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset that the next record of each log will get; under read_committed, of the first open transaction."""
-        return await _on_client(self._core.edge_offsets(LATEST, partitions, timeout))
+        return await _on_client(self._core.edge_offsets(LATEST, as_partitions(partitions), timeout))
 
     async def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, FoundOffset | None]:
         """The first record at or after a time in milliseconds; None where there is none."""
-        return await _on_client(self._core.offsets_at(timestamps, timeout))
+        return await _on_client(self._core.offsets_at(as_times(timestamps), timeout))
 
     # Commits
 

@@ -125,6 +125,7 @@ class Cluster:
 
         Raises UnknownTopicError, NoBrokersError, … with what was tried.
         """
+        check_topic_name(name)
         if (known := self.metadata.topic(name)) is not None:
             self._tracked.add(name)
             return known
@@ -190,11 +191,11 @@ class Cluster:
             await self._update()
 
     def _keeper_ended(self, keeper: "asyncio.Task[None]") -> None:
-        """It ends when the client is closed, or by a bug, which then reaches whoever waits."""
+        """When the client is closed, or by a bug, which reaches whoever waits; the next demand starts another one."""
         error = ClosedError() if keeper.cancelled() else keeper.exception()
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(error or ClosedError())
+        if not self._is_closed:
+            self._keeper = None
+        self._serve(len(self._waiters), lambda waiter: waiter.set_exception(error or ClosedError()))
 
     def _seconds_until_due(self, idle_check: float) -> float:
         return max(0.0, min(self._seconds_of_age_left(), idle_check - self._loop.time()))
@@ -367,6 +368,13 @@ class Cluster:
             self._keeper.cancel()
             await asyncio.wait([self._keeper])
         await self._pool.close()
+
+
+def check_topic_name(name: Any) -> None:
+    """Raises TypeError, UnicodeEncodeError: such a name would spoil every request for metadata from now on."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a topic is a text, not {name!r}")
+    name.encode()
 
 
 def _topic_message(name: str, code: ErrorCode) -> str:

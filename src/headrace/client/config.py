@@ -106,6 +106,15 @@ def load_settings(
     return Settings(values, given, servers)
 
 
+def hooks(settings: Settings, name: str, *methods: str) -> tuple[Any, ...]:
+    """The objects of a config that lists classes in Java; of a class, one is made. Raises ConfigError."""
+    made = tuple(each() if isinstance(each, type) else each for each in settings.items(name))
+    for each in made:
+        if not all(callable(getattr(each, method, None)) for method in methods):
+            raise ConfigError([f"{name} must be objects with {' and '.join(methods)}, not {each!r}"])
+    return made
+
+
 def parse_servers(servers: Iterable[str]) -> list[Address]:
     """host:port of each; a host may be a name, an IPv4 address or an IPv6 address in brackets."""
     addresses = [_parse_server(server) for server in servers]
@@ -115,6 +124,8 @@ def parse_servers(servers: Iterable[str]) -> list[Address]:
 
 
 def _parse_server(server: str) -> Address:
+    if not isinstance(server, str):
+        raise _bad_server(server, "write host:port, such as localhost:9092")
     text = server.strip()
     if "://" in text:
         text = text.partition("://")[2]  # Kafka reads PLAINTEXT://host:port here, too

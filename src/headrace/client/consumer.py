@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from headrace.client import background
 from headrace.client.commits import OffsetAndMetadata, OnCommit
-from headrace.client.consumer_calls import as_offsets, as_topics
+from headrace.client.consumer_calls import as_offsets, as_partition, as_partitions, as_times, as_topics
 from headrace.client.consumer_core import EARLIEST, LATEST, new_core
 from headrace.client.consumer_errors import WakeupError
 from headrace.client.consumer_record import ConsumerRecord
@@ -173,7 +173,7 @@ class Consumer:
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read these partitions and no others; the group, if there is one, only keeps offsets."""
-        background.call(self._core.assign([TopicPartition(*each) for each in partitions]))
+        background.call(self._core.assign(as_partitions(partitions)))
 
     def unsubscribe(self) -> None:
         """Leave the group, and read nothing."""
@@ -200,57 +200,57 @@ class Consumer:
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int | None = None) -> None:
         """Go on at this offset."""
-        background.call(self._core.seek(TopicPartition(*partition), offset, leader_epoch))
+        background.call(self._core.seek(as_partition(partition), offset, leader_epoch))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Of these partitions, or of all."""
-        background.call(self._core.seek_to(EARLIEST, partitions or None))
+        background.call(self._core.seek_to(EARLIEST, as_partitions(partitions) or None))
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Of these partitions, or of all."""
-        background.call(self._core.seek_to(LATEST, partitions or None))
+        background.call(self._core.seek_to(LATEST, as_partitions(partitions) or None))
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Return no records of these partitions until `resume`."""
-        background.call(self._core.pause(partitions))
+        background.call(self._core.pause(as_partitions(partitions)))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        background.call(self._core.resume(partitions))
+        background.call(self._core.resume(as_partitions(partitions)))
 
     def paused(self) -> set[TopicPartition]:
         return {partition for partition, state in self._core.subscriptions.partitions.items() if state.is_paused}
 
     def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
         """The next offset that is handed out."""
-        return background.call(self._core.position(TopicPartition(*partition), timeout))
+        return background.call(self._core.position(as_partition(partition), timeout))
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed; None where it has nothing."""
-        return background.call(self._core.committed(partitions, timeout))
+        return background.call(self._core.committed(as_partitions(partitions), timeout))
 
     def lag(self, partition: TopicPartition) -> int | None:
         """How many records the position is behind the end, as far as the last fetch knew; None before it."""
-        return self._core.lag(TopicPartition(*partition))
+        return self._core.lag(as_partition(partition))
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset of each log."""
-        return background.call(self._core.edge_offsets(EARLIEST, partitions, timeout))
+        return background.call(self._core.edge_offsets(EARLIEST, as_partitions(partitions), timeout))
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset that the next record of each log will get; under read_committed, of the first open transaction."""
-        return background.call(self._core.edge_offsets(LATEST, partitions, timeout))
+        return background.call(self._core.edge_offsets(LATEST, as_partitions(partitions), timeout))
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, FoundOffset | None]:
         """The first record at or after a time in milliseconds; None where there is none."""
-        return background.call(self._core.offsets_at(timestamps, timeout))
+        return background.call(self._core.offsets_at(as_times(timestamps), timeout))
 
     # Commits
 

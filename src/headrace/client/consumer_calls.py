@@ -1,10 +1,11 @@
-"""What users may write for topics and offsets, in the one form that the core takes."""
+"""What users may write for topics, partitions and offsets, in the one form that the core takes."""
 
 import re
 from collections.abc import Iterable, Mapping
 from operator import index
-from typing import Final
+from typing import Final, SupportsIndex
 
+from headrace.client.cluster import check_topic_name
 from headrace.client.commits import OffsetAndMetadata
 from headrace.client.subscriptions import BrokerPattern
 from headrace.client.topic_partition import TopicPartition
@@ -15,10 +16,27 @@ _MAX_OFFSET: Final = 0x7FFF_FFFF_FFFF_FFFF
 def as_topics(
     topics: str | Iterable[str] | re.Pattern[str] | BrokerPattern,
 ) -> list[str] | re.Pattern[str] | BrokerPattern:
-    """One name is a list of one."""
+    """One name is a list of one. Raises TypeError, UnicodeEncodeError."""
     if isinstance(topics, re.Pattern | BrokerPattern):
         return topics
-    return [topics] if isinstance(topics, str) else list(topics)
+    names = [topics] if isinstance(topics, str) else list(topics)
+    for name in names:
+        check_topic_name(name)
+    return names
+
+
+def as_partition(partition: TopicPartition | tuple[str, int]) -> TopicPartition:
+    """A pair will do. Raises TypeError."""
+    if isinstance(partition, tuple) and len(partition) == 2:
+        topic, number = partition
+        if isinstance(topic, str) and isinstance(number, SupportsIndex):
+            return TopicPartition(topic, index(number))
+    raise TypeError(f"{partition!r} is not a partition: write TopicPartition(topic, number)")
+
+
+def as_partitions(partitions: Iterable[TopicPartition | tuple[str, int]]) -> list[TopicPartition]:
+    """Raises TypeError."""
+    return [as_partition(each) for each in partitions]
 
 
 def as_offsets(
@@ -27,7 +45,12 @@ def as_offsets(
     """A number is an offset without anything else; None stays None. Raises TypeError, ValueError."""
     if offsets is None:
         return None
-    return {TopicPartition(*partition): _as_offset(partition, place) for partition, place in offsets.items()}
+    return {as_partition(partition): _as_offset(partition, place) for partition, place in offsets.items()}
+
+
+def as_times(timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Raises TypeError."""
+    return {as_partition(partition): index(timestamp) for partition, timestamp in timestamps.items()}
 
 
 def _as_offset(partition: TopicPartition, place: OffsetAndMetadata | int) -> OffsetAndMetadata:

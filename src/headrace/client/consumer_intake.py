@@ -8,7 +8,7 @@ import logging
 from itertools import islice
 from typing import Final, Protocol
 
-from headrace.client.config import Settings
+from headrace.client.config import Settings, hooks
 from headrace.client.consumer_errors import CorruptRecordError, DeserializationError
 from headrace.client.consumer_inbox import Fetched, Inbox
 from headrace.client.consumer_progress import HandedOut, Progress
@@ -34,7 +34,7 @@ class Intake:
         self._inbox = inbox
         self._key = deserializer("key.deserializer", settings.value("key.deserializer"))
         self._value = deserializer("value.deserializer", settings.value("value.deserializer"))
-        self._interceptors: tuple[Interceptor, ...] = settings.items("interceptor.classes")
+        self._interceptors: tuple[Interceptor, ...] = hooks(settings, "interceptor.classes", "on_consume")
         self._current: Fetched | None = None  # taken from the inbox, and not all read
         self.progress = Progress()
 
@@ -101,7 +101,10 @@ class Intake:
         """What interceptors make of them. One that fails is passed over: the records are not lost by it."""
         for interceptor in self._interceptors:
             try:
-                records = interceptor.on_consume(records)
+                seen = interceptor.on_consume(records)
+                if not isinstance(seen, list):
+                    raise TypeError(f"on_consume returned a {type(seen).__name__}, not a list of records")
+                records = seen
             except Exception:
                 _LOG.exception("an interceptor failed; the records are not affected")
         return records

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from headrace.client import background
 from headrace.client.accumulator import PartitionQueue
 from headrace.client.cluster import Cluster
-from headrace.client.config import Settings, load_settings
+from headrace.client.config import Settings, hooks, load_settings
 from headrace.client.delivery import Delivery, RecordMetadata
 from headrace.client.errors import (
     BufferFullError,
@@ -131,7 +131,9 @@ class ProducerCore:
         self.max_block_seconds = settings.seconds("max.block.ms")
         self.key_serializer = serializer("key.serializer", settings.value("key.serializer"))
         self.value_serializer = serializer("value.serializer", settings.value("value.serializer"))
-        self.interceptors: tuple[Interceptor, ...] = settings.items("interceptor.classes")
+        self.interceptors: tuple[Interceptor, ...] = hooks(
+            settings, "interceptor.classes", "on_send", "on_acknowledgement"
+        )
         self._partitioner = self._find_partitioner()
         self._is_sticky = self._partitioner is None
         self._ignores_keys = settings.flag("partitioner.ignore.keys")
@@ -267,7 +269,10 @@ class ProducerCore:
         """What interceptors make of a record, and a callback that tells them its fate. One that fails harms nobody."""
         for interceptor in self.interceptors:
             try:
-                record = interceptor.on_send(record)
+                seen = interceptor.on_send(record)
+                if not isinstance(seen, ProducerRecord):
+                    raise TypeError(f"on_send returned a {type(seen).__name__}, not a ProducerRecord")
+                record = seen
             except Exception:
                 _LOG.exception("an interceptor failed; the record is sent all the same")
 

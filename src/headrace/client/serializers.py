@@ -31,8 +31,8 @@ def plain(topic: str, value: Any) -> bytes | None:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError(
-        f"a {type(value).__name__} for {topic} is neither bytes nor text: say how it becomes bytes, such as "
-        'value_serializer="json"'
+        f"what is sent to {topic} is of type {type(value).__name__}, neither bytes nor text: say how it becomes bytes, "
+        'such as value_serializer="json", or key_serializer for keys'
     )
 
 

@@ -61,7 +61,8 @@ def unknown_config(name: str, table: ConfigTable) -> InvalidConfigError:
     guess = next((key.name for key in table.values() if name in (each.name for each in key.synonyms)), None)
     guess = guess or nearest(name, (each for each, key in table.items() if not key.is_internal))
     hint = f"; did you mean {guess}?" if guess else ""
-    return InvalidConfigError(name, f"is not a {table.resource} config{hint}")
+    article = "an" if table.resource[0] in "aeiou" else "a"
+    return InvalidConfigError(name, f"is not {article} {table.resource} config{hint}")
 
 
 def parse_values(table: ConfigTable, overrides: Mapping[str, str]) -> dict[str, Value]:

@@ -165,6 +165,8 @@ def _edges(column: Any) -> npt.NDArray[np.int32]:
 
 
 def _milliseconds(column: Any, missing_ms: int | None) -> Positions:
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.int64())
     if pa.types.is_timestamp(column.type):
         times, divisor = _MILLISECONDS[column.type.unit]
     elif pa.types.is_integer(column.type):

@@ -16,6 +16,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from headrace.client.errors import ConfigError
+
 if TYPE_CHECKING:
     from headrace.spark.options import Options
 
@@ -39,14 +41,16 @@ class HeadraceSource(DataSource):
 
         return schema_of(self._source_options())
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 Spark's own columns cannot be chosen
+    def reader(self, schema: StructType) -> DataSourceReader:
         from headrace.spark.batch_source import BatchSource
 
+        self._check(schema)
         return BatchSource(self._source_options())
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         from headrace.spark.stream_source import StreamSource
 
+        self._check(schema)
         return StreamSource(self._source_options())
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -58,6 +62,14 @@ class HeadraceSource(DataSource):
         from headrace.spark.stream_sink import stream_sink
 
         return stream_sink(dict(self.options), schema, overwrite=overwrite)
+
+    def _check(self, schema: StructType) -> None:
+        """As Spark's own source, this one has the columns that it has. Raises ConfigError."""
+        wanted, fixed = schema.simpleString(), self.schema().simpleString()
+        if wanted != fixed:
+            raise ConfigError(
+                [f"the columns cannot be chosen by schema(), they are {fixed}, not {wanted}: leave it out"]
+            )
 
     def _source_options(self) -> "Options":
         from headrace.spark.source_options import source_options

@@ -5,7 +5,7 @@ and `timestamp`. A row without a partition goes to that of its key, as with Java
 gets the time at which it is written. An option `topic` counts more than the column.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -26,12 +26,13 @@ _WANTED: Final = {
 COLUMNS: Final = frozenset(_WANTED)
 
 
-def check_schema(schema: Any, topic: str | None) -> None:
-    """Of an Arrow schema. Raises ConfigError that lists everything that is wrong."""
+def check_schema(schema: Any, topic: str | None, *, columns: Sequence[str] | None = None) -> None:
+    """Of an Arrow schema; `columns` are all that there are. Raises ConfigError that lists everything that is wrong."""
     names = schema.names
     problems = []
     if "value" not in names:
-        problems.append(f"there is no column value among {', '.join(names) or 'no columns at all'}")
+        among = names if columns is None else columns
+        problems.append(f"there is no column value among {', '.join(among) or 'no columns at all'}")
     if "topic" not in names and topic is None:
         problems.append("there is neither an option topic nor a column topic that says where the rows go")
     for name, wanted in _WANTED.items():

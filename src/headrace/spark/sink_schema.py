@@ -9,5 +9,5 @@ from headrace.spark.sink_rows import COLUMNS, check_schema
 def record_columns(schema: StructType, topic: str | None) -> list[str]:
     """The columns that a record has; others may be of any type. Raises ConfigError if one is not what it must be."""
     fields = [field for field in schema.fields if field.name in COLUMNS]
-    check_schema(to_arrow_schema(StructType(fields), timezone="UTC"), topic)
+    check_schema(to_arrow_schema(StructType(fields), timezone="UTC"), topic, columns=schema.names)
     return [field.name for field in fields]

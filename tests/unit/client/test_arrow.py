@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -141,6 +141,60 @@ class TestWriteAndRead:
             ha.write([1, 2], "one", broker.address)
         assert ha.read("one", broker.address).num_rows == 2
 
+    def test_pandas(self, broker: headrace.Broker) -> None:
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(
+            {
+                "key": pandas.Categorical(["a", None, "b"]),
+                "value": ["x", None, "z"],
+                "timestamp": pandas.to_datetime([1_000, None, 3_000], unit="ms"),
+            }
+        )
+        assert ha.write(frame[frame.key != "a"], "wide", broker.address) == 2
+        assert ha.write(frame, "one", broker.address) == 3
+        back = ha.read("one", broker.address).to_pandas()
+        assert back.key.tolist() == [b"a", None, b"b"]
+        assert back.value.tolist() == [b"x", None, b"z"]
+        assert back.timestamp[2] == pandas.Timestamp(3, unit="s", tz="UTC")
+
+    @pytest.mark.parametrize("topic", ["one", "wide"])
+    def test_views_such_as_polars_hands_on(self, broker: headrace.Broker, topic: str) -> None:
+        headers = pa.list_(pa.struct([("key", pa.string_view()), ("value", pa.binary_view())]))
+        rows = pa.table(
+            {
+                "key": pa.array(["a", None, ""], pa.string_view()),
+                "value": pa.array([b"x" * 100, None, b""], pa.binary_view()),
+                "headers": pa.array([[{"key": "h", "value": b"1"}], None, []], headers),
+            }
+        )
+
+        class Frame:
+            def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+                return rows.__arrow_c_stream__(requested_schema)
+
+        assert ha.write(Frame(), topic, broker.address) == 3
+        back = ha.read(topic, broker.address, columns=["key", "value", "headers"]).to_pylist()
+        assert sorted(back, key=lambda row: str(row["key"])) == [
+            {"key": None, "value": None, "headers": None},
+            {"key": b"", "value": b"", "headers": None},
+            {"key": b"a", "value": b"x" * 100, "headers": [{"key": "h", "value": b"1"}]},
+        ]
+
+    def test_columns_of_nothing_but_nulls(self, broker: headrace.Broker) -> None:
+        names = ["key", "value", "headers", "timestamp", "partition"]
+        assert ha.write(pa.table({name: pa.nulls(3) for name in names}), "wide", broker.address) == 3
+        back = ha.read("wide", broker.address)
+        assert back.column("value").null_count == 3
+        assert back.column("timestamp").null_count == 0
+
+    @pytest.mark.parametrize(
+        "times", [pa.array([5, -5]), pa.array([datetime(2000, 1, 1), datetime(1960, 1, 1)], pa.timestamp("us"))]
+    )
+    def test_a_time_before_1970_stops_all_rows(self, broker: headrace.Broker, times: pa.Array) -> None:
+        with pytest.raises(ValueError, match=r"one has the timestamp .*before 1970"):
+            ha.write(pa.table({"value": ["a", "b"], "timestamp": times}), "one", broker.address)
+        assert ha.read("one", broker.address).num_rows == 0
+
     def test_a_retry_neither_loses_nor_doubles_nor_reorders(self, broker: headrace.Broker) -> None:
         broker.faults.drop("Produce", when="after", times=2)
         broker.faults.answer("Produce", error="NOT_LEADER_OR_FOLLOWER", times=2)
@@ -266,8 +320,13 @@ class TestRanges:
     def test_what_is_unknown_is_named(self, broker: headrace.Broker) -> None:
         with pytest.raises(ValueError, match="key, value"):
             ha.read("one", broker.address, columns=["kee"])
-        with pytest.raises(ValueError, match="earliest, latest"):
-            ha.read("one", broker.address, start="yesterday")
+        with pytest.raises(ValueError, match=r"list of names, such as \['key'\]"):
+            ha.read("one", broker.address, columns="key")
+        for nowhere in ("yesterday", 1.5, timedelta(hours=1)):
+            with pytest.raises(ValueError, match="earliest, latest"):
+                ha.read("one", broker.address, start=nowhere)  # type: ignore[arg-type]
+        with pytest.raises(UnknownTopicError, match="there is no partition 7"):
+            ha.read("one", broker.address, end={0: 5, 7: 5})
         with pytest.raises(UnknownTopicError, match="nothing"):
             ha.read("nothing", broker.address)
 

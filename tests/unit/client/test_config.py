@@ -1,5 +1,7 @@
 """The settings of clients: names in both spellings, Python values and texts, and mistakes that are named."""
 
+from typing import Any
+
 import pytest
 
 from headrace.client.admin_configs import ADMIN_CONFIGS
@@ -81,9 +83,10 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
         ("", "with one item at least"),
         ([], "with one item at least"),
         (None, "must name a broker at least"),
+        ([9092], "write host:port, such as localhost:9092"),
     ],
 )
-def test_bad_bootstrap_servers_are_refused_with_a_hint(servers: str | list[str] | None, message: str) -> None:
+def test_bad_bootstrap_servers_are_refused_with_a_hint(servers: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load_settings(ADMIN_CONFIGS, servers)
     assert len(caught.value.problems) == 1
@@ -92,6 +95,8 @@ def test_bad_bootstrap_servers_are_refused_with_a_hint(servers: str | list[str] 
 def test_an_unknown_name_is_an_error_that_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"linger\.mss is not a producer config; did you mean linger\.ms\?"):
         producer(linger_mss=5)
+    with pytest.raises(ConfigError, match=r"retry\.backof\.ms is not an admin client config; did you mean retry"):
+        load_settings(ADMIN_CONFIGS, SERVER, {"retry.backof.ms": 5})
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -174,6 +174,25 @@ def test_offsets_of_both_ends_and_by_time(consumer: Consumer, bootstrap: str, to
     assert consumer.partitions(topic) == partitions(topic, 0, 1, 2)
 
 
+def test_a_pair_names_a_partition_and_what_is_none_is_told(consumer: Consumer, topic: str) -> None:
+    pair: Any = (topic, 0)
+    consumer.assign([pair])
+    assert consumer.beginning_offsets([pair]) == {pair: 0}
+    assert consumer.end_offsets([pair]) == {pair: 10}
+    assert consumer.offsets_for_times({pair: 0})[pair] is not None
+    consumer.pause(pair)
+    consumer.resume(pair)
+    consumer.seek_to_end(pair)
+    assert consumer.position(pair) == 10
+    wrong: Any
+    for wrong in (topic, [TopicPartition(topic, 0)], (topic, "0"), (0, topic), (topic,), None):
+        for call in (consumer.pause, consumer.seek_to_beginning, consumer.position, consumer.lag):
+            with pytest.raises(TypeError, match=r"is not a partition: write TopicPartition\(topic, number\)"):
+                call(wrong)
+        with pytest.raises(TypeError, match="is not a partition"):
+            consumer.end_offsets([wrong])
+
+
 def test_the_position_is_found_without_a_poll_and_lag_with_one(consumer: Consumer, topic: str) -> None:
     place = TopicPartition(topic, 0)
     consumer.assign([place])

@@ -104,6 +104,48 @@ def test_an_interceptor_that_fails_keeps_no_record_from_anybody(broker: headrace
         assert [record.value for record in consumer.poll(30)] == [b"a"]
 
 
+class Forgetful:
+    """An interceptor that returns nothing."""
+
+    def on_send(self, record: ProducerRecord) -> None: ...
+
+    def on_acknowledgement(self, metadata: object, error: object) -> None: ...
+
+    def on_consume(self, records: list[headrace.ConsumerRecord]) -> None: ...
+
+
+def test_an_interceptor_that_returns_nothing_is_passed_over_and_a_class_is_made_an_object_of(
+    broker: headrace.Broker,
+) -> None:
+    with headrace.Producer(broker.address, interceptor_classes=[Forgetful]) as producer:
+        assert producer.send("t", b"a").result(30).offset == 0
+    with headrace.Consumer(broker.address, interceptor_classes=[Forgetful], auto_offset_reset="earliest") as consumer:
+        consumer.assign([("t", 0)])
+        assert [record.value for record in consumer.poll(30)] == [b"a"]
+
+
+def test_what_is_no_interceptor_is_refused_at_once(broker: headrace.Broker) -> None:
+    for wrong in ("com.example.Interceptor", [object()]):
+        with pytest.raises(headrace.ConfigError, match=r"interceptor\.classes must be objects with on_send and on_ack"):
+            headrace.Producer(broker.address, interceptor_classes=wrong)
+        with pytest.raises(headrace.ConfigError, match=r"interceptor\.classes must be objects with on_consume, not"):
+            headrace.Consumer(broker.address, interceptor_classes=wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, None, b"t", "\ud800"])
+def test_a_topic_that_cannot_be_asked_for_spoils_nothing(broker: headrace.Broker, wrong: Any) -> None:
+    with headrace.Producer(broker.address, max_block_ms=30_000) as producer:
+        with pytest.raises((TypeError, UnicodeEncodeError)):
+            producer.send(wrong, b"a")
+        assert producer.send("not-asked-for-yet", b"a").result(30).offset == 0
+    with headrace.Consumer(broker.address, group="g") as consumer:
+        with pytest.raises((TypeError, UnicodeEncodeError)):
+            consumer.subscribe([wrong])
+        with pytest.raises((TypeError, UnicodeEncodeError)):
+            consumer.partitions(wrong)
+        assert len(consumer.partitions("t", 30)) == 1
+
+
 def test_an_error_that_many_records_share_does_not_grow_with_them(broker: headrace.Broker) -> None:
     with headrace.Producer(broker.address, linger_ms=10_000) as producer:
         broker.faults.answer("Produce", error="INVALID_RECORD", times=1)

@@ -2,9 +2,11 @@
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from headrace.client.errors import ConfigError
 from headrace.spark.sink_rows import by_topic, check_schema, in_pieces
+from headrace.spark.sink_schema import record_columns
 
 
 def headers(key: pa.DataType, value: pa.DataType) -> pa.DataType:
@@ -27,6 +29,11 @@ class TestColumns:
         check_schema(pa.schema(fields), None)
         check_schema(pa.schema([("value", pa.null()), ("timestamp", pa.int64())]), "out")
         check_schema(pa.schema([("value", pa.string()), ("headers", headers(pa.string(), pa.string()))]), "out")
+
+    def test_all_columns_are_named_if_the_right_one_is_missing(self) -> None:
+        schema = StructType([StructField("VALUE", StringType()), StructField("n", LongType())])
+        with pytest.raises(ConfigError, match="no column value among VALUE, n"):
+            record_columns(schema, "t")
 
     @pytest.mark.parametrize(
         ("fields", "topic", "complaints"),

@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from headrace.client.errors import ConfigError
 from headrace.client.topic_partition import TopicPartition
+from headrace.spark.datasource import HeadraceSource
 from headrace.spark.options import Option, Options
 from headrace.spark.sink_options import OPTIONS as SINK_OPTIONS
 from headrace.spark.source_options import (
@@ -240,6 +242,17 @@ def test_every_option_stands_beside_that_of_sparks_connector(options: tuple[Opti
     rows = [line for line in page.partition(f"\n{chapter}\n")[2].partition("\n## ")[0].splitlines() if line[:1] == "|"]
     named = {name for row in rows for name in re.findall(r"`([\w.]+)`", row.split("|")[1])}
     assert {option.name for option in options} - named == set()
+
+
+def test_the_columns_cannot_be_chosen() -> None:
+    source = HeadraceSource({"kafka.bootstrap.servers": "localhost:9092", "subscribe": "t", "includeHeaders": "true"})
+    assert source.reader(source.schema())
+    other = StructType([StructField("value", BinaryType())])
+    for reader in (source.reader, source.streamReader):
+        with pytest.raises(
+            ConfigError, match=r"cannot be chosen by schema\(\), they are struct<key:binary.*leave it out"
+        ):
+            reader(other)
 
 
 def test_options_travel_to_the_workers() -> None:
