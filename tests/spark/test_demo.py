@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,12 +51,19 @@ def address_in(output: Iterable[str]) -> str:
     raise AssertionError("it did not say where the broker is")
 
 
+def environment_of_an_installation(directory: Path) -> dict[str, str]:
+    """Headrace as pip puts it onto a machine: not where it is worked at, and without a Java to be found."""
+    packages = directory / "site-packages"
+    shutil.copytree(Path(headrace.__file__).parent, packages / "headrace")
+    return {**environment_without_java(directory), "PYTHONPATH": str(packages)}
+
+
 @pytest.mark.timeout(SECONDS)
 def test_on_a_machine_without_java_a_driver_that_is_killed_loses_and_doubles_nothing_and_keep_goes_on(
     tmp_path: Path,
 ) -> None:
     """One run for both: with --keep everything goes on after the results, until it is interrupted."""
-    with demo("--orders", "3000", "--keep", env=environment_without_java(tmp_path)) as process:
+    with demo("--orders", "3000", "--keep", env=environment_of_an_installation(tmp_path)) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         lines = list(up_to(process.stdout, "Ctrl-C"))

@@ -50,14 +50,18 @@ def load_app(text: str) -> App:
 
 
 def own_modules(directory: str) -> list[ModuleType]:
-    """The modules that come from below a directory: a program's own, which machines of a cluster do not have."""
+    """The modules that come from below a directory: a program's own, which machines of a cluster do not have.
+
+    A virtual environment in the directory is not its own. The directory itself may be in one: the demo's is, once
+    Headrace is installed.
+    """
     root = os.path.join(os.path.realpath(directory), "")
     return [
         module
         for module in list(sys.modules.values())
         if isinstance(file := getattr(module, "__file__", None), str)
-        and os.path.realpath(file).startswith(root)
-        and "site-packages" not in file
+        and (path := os.path.realpath(file)).startswith(root)
+        and "site-packages" not in path.removeprefix(root)
     ]
 
 

@@ -39,6 +39,15 @@ def test_what_stands_beside_it_can_be_imported_and_is_its_own(tmp_path: Path) ->
     assert names == {"headrace_pipeline_pipeline", "pipeline_helper_for_test"}
 
 
+def test_a_virtual_environment_beside_it_is_not_its_own_but_a_file_inside_of_one_is(tmp_path: Path) -> None:
+    inside = tmp_path / ".venv" / "site-packages"
+    inside.mkdir(parents=True)
+    load_app(written(inside, ONE, "installed.py"))
+    names = {module.__name__ for module in own_modules(str(tmp_path))}
+    assert "headrace_pipeline_installed" not in names
+    assert {module.__name__ for module in own_modules(str(inside))} == {"headrace_pipeline_installed"}
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
