@@ -17,6 +17,8 @@ Result = TypeVar("Result")
 
 STOP_SECONDS: Final = 2.0  # what the end of a process waits for the thread, at most
 NAME: Final = "headrace-client"
+# An interrupt that comes right before a thread begins to wait is noticed when it ends to: it never waits for longer.
+INTERRUPT_SECONDS: Final = 1.0
 FORKED: Final = "This client was made before the process forked, and works in the parent only: make another one here."
 
 
@@ -72,11 +74,36 @@ def call(coroutine: Coroutine[Any, Any, Result], timeout: float | None = None) -
         raise
 
 
-class _Errand(Generic[Result]):
-    """A coroutine on the loop, and a thread that waits for it at a lock.
+class Signal:
+    """What one thread waits for and another sends, once.
 
-    The coroutine itself opens the lock when it is through: what is told of a task is told a turn of the loop later. And
-    a lock is all that one thread needs to wait for another; a future of `concurrent` costs several times as much.
+    An interrupt may raise KeyboardInterrupt at any instruction, also between two of the lock inside of a
+    `threading.Event` or a `Future`, which are written in Python: then it stays locked, and the client's thread waits
+    for it for ever. A plain lock has no such place, and costs a fraction of them.
+    """
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def send(self) -> None:
+        self._lock.release()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Whether it came within `timeout` seconds."""
+        if timeout is not None:
+            return self._lock.acquire(timeout=max(timeout, 0.0))
+        while not self._lock.acquire(timeout=INTERRUPT_SECONDS):
+            pass
+        return True
+
+
+class _Errand(Generic[Result]):
+    """A coroutine on the loop, and a thread that waits for it.
+
+    The coroutine itself sends the signal when it is through: what is told of a task is told a turn of the loop later.
     """
 
     __slots__ = ("_coroutine", "_error", "_is_over", "_loop", "_result", "_task")
@@ -88,13 +115,12 @@ class _Errand(Generic[Result]):
         self._coroutine = coroutine
         self._task: asyncio.Task[None] | None = None
         self._error: BaseException | None = None
-        self._is_over = threading.Lock()
-        self._is_over.acquire()
+        self._is_over = Signal()
 
     # For the thread that waits
 
     def wait(self, timeout: float | None) -> Result:
-        if not self._is_over.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+        if not self._is_over.wait(timeout):
             raise TimeoutError(f"not done after {timeout} s")
         if self._error is not None:
             try:
@@ -120,7 +146,7 @@ class _Errand(Generic[Result]):
             self._error = error
             raise
         finally:
-            self._is_over.release()
+            self._is_over.send()
 
     def cancel(self) -> None:
         if self._task is not None:

@@ -125,8 +125,8 @@ class Consumer:
             background.run_soon(notice.acknowledge)
 
     def _wait(self, seen: int, deadline: float | None) -> bool:
-        """Until something has come since `seen`; False if the time is over."""
-        left = -1.0 if deadline is None else deadline - time.monotonic()
+        """Until something has come since `seen`, or it is time to look for an interrupt; False if the time is over."""
+        left = background.INTERRUPT_SECONDS if deadline is None else deadline - time.monotonic()
         if deadline is not None and left <= 0:
             return False
         arrived = threading.Lock()

@@ -5,11 +5,11 @@ batch is settled once, on the thread of the client's loop; callbacks run there, 
 """
 
 import asyncio
-import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from headrace.client.background import Signal
 from headrace.client.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Delivery:
 
     def _await_outcome(self, timeout: float | None) -> RecordMetadata | KafkaError:
         if not self.batch.is_settled:
-            arrived = threading.Event()
-            self.batch.when_settled(lambda _: arrived.set())
+            arrived = Signal()
+            self.batch.when_settled(lambda _: arrived.send())
             if not arrived.wait(timeout):
                 raise TimeoutError(f"the record to {self.batch.topic} has no answer after {timeout} s")
         return self.batch.outcome_of(self.place)

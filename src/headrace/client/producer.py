@@ -10,7 +10,6 @@ sent again after errors that pass, up to delivery.timeout.ms. Leaving the `with`
 `headrace.aio.Producer` is the same for asyncio.
 """
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -100,8 +99,8 @@ class Producer:
     def _wait_for_room(self) -> None:
         if background.is_on_loop():
             raise WrongStateError("send() inside a delivery callback found no room, and would wait for itself")
-        has_room = threading.Event()
-        self._core.sender.batches.when_room(has_room.set)
+        has_room = background.Signal()
+        self._core.sender.batches.when_room(has_room.send)
         self._core.sender.wake()
         if not has_room.wait(self._core.max_block_seconds):
             raise self._core.buffer_full()

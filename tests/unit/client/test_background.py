@@ -1,6 +1,7 @@
 """The loop behind blocking calls: one per process, also after a fork, and Ctrl-C works."""
 
 import asyncio
+import dis
 import gc
 import os
 import signal
@@ -9,10 +10,15 @@ import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from concurrent.futures import CancelledError
+from functools import partial
+from types import FrameType
+from typing import Any
 
 import pytest
 
+import headrace
 from headrace.client import background
 
 
@@ -185,6 +191,58 @@ except KeyboardInterrupt:
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (out, err, process.returncode) == ("cancelled\ninterrupted\n", "", 0)
+
+
+# Behind these instructions Python looks for signals, and nowhere else: `with lock:` cannot be torn apart, for instance.
+LOOKS_FOR_SIGNALS = ("CALL", "CALL_FUNCTION_EX", "CALL_KW", "RESUME", "JUMP_BACKWARD")
+
+
+def interrupted_at(place: int, call: Callable[[], object]) -> bool:
+    """Whether it was interrupted, as if Ctrl-C were noticed the n-th time that Python looks for it."""
+    left = place
+    before: dict[FrameType, str] = {}
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal left
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            if before.get(frame) in LOOKS_FOR_SIGNALS:
+                left -= 1
+            if left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            before[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        return trace
+
+    traced = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(traced)
+    return False
+
+
+def test_an_interrupt_at_any_moment_does_the_client_no_harm() -> None:
+    place = 0
+    while interrupted_at(place, partial(background.call, moment := asyncio.sleep(0))):
+        background.call(where(), timeout=30)
+        moment.close()  # it may have been interrupted before anybody had it
+        place += 1
+    assert place > 5, "it was interrupted"
+
+
+def test_an_interrupt_at_any_moment_leaves_a_producer_as_it_was() -> None:
+    with headrace.Broker() as broker, headrace.Producer(broker.address, linger_ms=0) as producer:
+        broker.create_topic("t", 1)
+        producer.send("t", b"v").result(30)
+        place = 0
+        while interrupted_at(place, producer.send("t", b"v").result):
+            producer.flush(30)
+            place += 1
+    assert place > 5, "it was interrupted"
 
 
 def test_a_process_ends_although_calls_are_under_way() -> None:
