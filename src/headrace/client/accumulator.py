@@ -89,7 +89,9 @@ class Accumulator:
     ) -> Delivery | None:
         """Take the record, which needs `size` bytes at most. None: there is no room for it now."""
         delivery = Delivery()
-        with self._lock:
+        lock = self._lock
+        lock.acquire()  # `with` would take twice the time of the lock itself, for every record
+        try:
             batch = earlier = queue.open
             if batch is None or batch.size_bytes + size > batch.reserved_bytes:
                 batch = self._find_room(queue, size)
@@ -102,6 +104,8 @@ class Accumulator:
                 batch.add_callback(len(rows), callback)
             rows.append((key, value, timestamp, headers))
             batch.size_bytes += size
+        finally:
+            lock.release()
         if batch is not earlier:
             if earlier is not None:
                 self._pack(earlier)

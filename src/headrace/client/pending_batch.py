@@ -7,9 +7,8 @@ the thread of the client's loop.
 
 import logging
 import threading
-from array import array
-from collections.abc import Callable
-from operator import itemgetter
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from headrace.client.delivery import UNKNOWN_OFFSET, RecordMetadata
@@ -19,7 +18,6 @@ from headrace.protocol.record_encoding import Payload, Row, encode_rows, seal
 
 _LOG: Final = logging.getLogger(__name__)
 NO_TIME: Final = -1
-_TIMESTAMP: Final = itemgetter(2)  # of a row
 _SETTLING: Final = threading.Lock()  # of all batches: held for an instant, when somebody begins to wait
 
 DeliveryCallback = Callable[[RecordMetadata | None, KafkaError | None], object]
@@ -34,7 +32,8 @@ class PendingBatch:
         "_error",
         "_halves",
         "_payload",
-        "_times",
+        "_places",
+        "_timestamps",
         "_waiting",
         "attempts",
         "count",
@@ -76,7 +75,8 @@ class PendingBatch:
         self._base_offset = UNKNOWN_OFFSET
         self._append_time = NO_TIME
         self._payload: Payload | None = None
-        self._times: array[int] | None = None  # of the records, once it is packed
+        self._places: Sequence[int] = ()  # of records with another timestamp than the one before, once it is packed
+        self._timestamps: Sequence[int] = ()  # of those
         self._encoded: bytearray | None = None
         self._callbacks: list[tuple[int, DeliveryCallback]] | None = None
         self._waiting: list[Callable[[PendingBatch], object]] | None = None
@@ -115,7 +115,7 @@ class PendingBatch:
         rows = self.rows  # before the payload is looked for: they are forgotten when it is there
         if self._payload is None and rows:
             payload = encode_rows(rows).compressed(codec, level)
-            self._times = array("q", map(_TIMESTAMP, rows))
+            self._places, self._timestamps = payload.places, payload.timestamps
             self._payload = payload
             self.rows = []
 
@@ -203,9 +203,12 @@ class PendingBatch:
         if self._error is not None:
             return self._error
         offset = UNKNOWN_OFFSET if self._base_offset < 0 else self._base_offset + place
-        assert self._times is not None, f"{self} was not sent"
-        timestamp = self._times[place] if self._append_time == NO_TIME else self._append_time
+        timestamp = self._timestamp_of(place) if self._append_time == NO_TIME else self._append_time
         return RecordMetadata(self.topic, self.partition, offset, timestamp)
+
+    def _timestamp_of(self, place: int) -> int:
+        assert self._timestamps, f"{self} was not sent"
+        return self._timestamps[bisect_right(self._places, place) - 1]
 
     def tell(self, place: int, callback: DeliveryCallback) -> None:
         """Raises nothing: what a callback does wrong must not stop the sender."""

@@ -45,7 +45,6 @@ class Producer:
             return ProducerCore(settings)
 
         self._core = background.call(make())
-        self._append = self._core.append
         self._key = self._core.key_serializer
         self._value = self._core.value_serializer
         self._intercepts = bool(self._core.interceptors)
@@ -80,13 +79,13 @@ class Producer:
             key = self._key(topic, key)
         if self._value is not plain or type(value) is not bytes:
             value = self._value(topic, value)
-        delivery = self._append(topic, key, value, headers, partition, timestamp, on_delivery)
+        delivery = self._core.append(topic, key, value, headers, partition, timestamp, on_delivery)
         while delivery is None:
             if self._core.knows(topic):
                 self._wait_for_room()
             else:
                 background.call(self._core.learn(topic))
-            delivery = self._append(topic, key, value, headers, partition, timestamp, on_delivery)
+            delivery = self._core.append(topic, key, value, headers, partition, timestamp, on_delivery)
         return delivery
 
     def _send_batch(self, batch: PendingBatch) -> None:

@@ -135,7 +135,6 @@ class ProducerCore:
             settings, "interceptor.classes", "on_send", "on_acknowledgement"
         )
         self._partitioner = self._find_partitioner()
-        self._is_sticky = self._partitioner is None
         self._ignores_keys = settings.flag("partitioner.ignore.keys")
         self._is_adaptive = settings.flag("partitioner.adaptive.partitioning.enable")
         self._max_record_bytes = settings.number("max.request.size")
@@ -147,8 +146,7 @@ class ProducerCore:
         self._gate = self._make_gate()
         self.sender = Sender(self.cluster, settings, self._gate)
         self._gate.wired(self.sender.wake, self.sender.fail_unsent)
-        self._append = self.sender.batches.append
-        self._queue_length = self.sender.batches.queue_length
+        self._batches = self.sender.batches
         self.is_closed = False
         self._was_forked = False
         self._closing: asyncio.Task[None] | None = None
@@ -220,15 +218,17 @@ class ProducerCore:
             size = self._large_size(topic, key, value, headers)
         if partition is None:
             sticky = choice.sticky
-            if key is None and self._is_sticky and sticky.left_bytes > size:
+            if key is None and sticky.left_bytes > size:  # nothing is ever left with a partitioner of one's own
                 sticky.left_bytes -= size
                 partition = sticky.partition
             else:
                 partition = self._partition(choice, topic, key, value, size)
-        queue = choice.queues.get(partition) or self._new_queue(choice, topic, partition)
+        queue = choice.queues.get(partition)
+        if queue is None:
+            queue = self._new_queue(choice, topic, partition)
         if timestamp is None:
             timestamp = time_ns() // 1_000_000
-        return self._append(queue, key, value, timestamp, headers, size, callback)
+        return self._batches.append(queue, key, value, timestamp, headers, size, callback)
 
     def check_send(self) -> None:
         """Raises KafkaError unless records may be sent now."""
@@ -242,7 +242,7 @@ class ProducerCore:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"{topic} has partitions 0 to {choice.count - 1}; there is no partition {partition}.",
             )
-        queue = choice.queues[partition] = self.sender.batches.queue((topic, partition))
+        queue = choice.queues[partition] = self._batches.queue((topic, partition))
         return queue
 
     def _large_size(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
@@ -260,7 +260,7 @@ class ProducerCore:
             return self._partitioner(topic, key, value, choice.partitions)
         if key is not None and not self._ignores_keys:
             return choice.keys.partition(key)
-        queue_length = partial(self._queue_length, topic) if self._is_adaptive else None
+        queue_length = partial(self._batches.queue_length, topic) if self._is_adaptive else None
         return choice.sticky.next(size, choice.available, queue_length)
 
     def intercepted(

@@ -42,12 +42,17 @@ HEADER_OVERHEAD_BYTES: Final = 10
 
 
 class Payload(NamedTuple):
-    """The records of a batch as bytes, and what its header says of them."""
+    """The records of a batch as bytes, and what its header says of them.
+
+    Records that follow one another mostly have the same timestamp: `places` are those of the records that differ from
+    the one before, the first of all included, and `timestamps` what they have.
+    """
 
     data: bytes
     record_count: int
-    base_timestamp: int
     max_timestamp: int
+    places: Sequence[int]
+    timestamps: Sequence[int]
     codec: int = Codec.NONE
 
     def compressed(self, codec: int, level: int | None = None) -> "Payload":
@@ -72,6 +77,7 @@ def encode_rows(rows: Sequence[Row]) -> Payload:
     small, small_value = _SMALL, _SMALL_VALUE
     numbers, keyless, no_headers = _VARINTS, _KEYLESS, _NO_HEADERS
     base_timestamp = max_timestamp = last_timestamp = rows[0][2]
+    places, timestamps = [0], [base_timestamp]
     start = _NO_ATTRIBUTES + numbers[0]
     start_size = len(start)
     pieces: list[bytes] = []
@@ -81,6 +87,8 @@ def encode_rows(rows: Sequence[Row]) -> Payload:
             last_timestamp = timestamp
             if timestamp > max_timestamp:
                 max_timestamp = timestamp
+            places.append(delta)
+            timestamps.append(timestamp)
             later = timestamp - base_timestamp
             start = _NO_ATTRIBUTES + (numbers[later] if 0 <= later < small else varint(later))
             start_size = len(start)
@@ -104,7 +112,7 @@ def encode_rows(rows: Sequence[Row]) -> Payload:
         tail = _encode_headers(headers) if headers else no_headers
         size += start_size + len(offset) + len(key_part) + len(value_size) + len(tail)
         add((numbers[size] if size < small else varint(size), start, offset, key_part, value_size, value, tail))
-    return Payload(b"".join(pieces), len(rows), base_timestamp, max_timestamp)
+    return Payload(b"".join(pieces), len(rows), max_timestamp, places, timestamps)
 
 
 def seal_rows(rows: Sequence[Row], *, codec: int = Codec.NONE, level: int | None = None, **identity: Any) -> bytearray:
@@ -121,13 +129,13 @@ def seal(
     transactional: bool = False,
 ) -> bytearray:
     """A batch of the records that are encoded already."""
-    data, count, base_timestamp, max_timestamp, attributes = payload
+    data, count, max_timestamp, _, timestamps, attributes = payload
     if transactional:
         attributes |= TRANSACTIONAL_FLAG
     batch = bytearray(
         pack_header_values(
             *(0, HEADER_SIZE - LOG_OVERHEAD + len(data), NO_LEADER_EPOCH, MAGIC, 0, attributes, count - 1),
-            *(base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count),
+            *(timestamps[0], max_timestamp, producer_id, producer_epoch, base_sequence, count),
         )
     )
     batch += data

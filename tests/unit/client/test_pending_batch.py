@@ -39,6 +39,18 @@ def test_a_packed_batch_has_forgotten_its_rows_and_nothing_else() -> None:
     ]
 
 
+def test_every_record_has_its_own_time_also_between_others_of_one_time() -> None:
+    times = [5, 5, 6, 6, 6, 5, 9]
+    batch = PendingBatch("t", 0, 0.0)
+    batch.rows = [(None, b"value", time, None) for time in times]
+    batch.close()
+    batch.encoded(0, None, transactional=False)
+    batch.succeed(0, -1)
+    assert [batch.outcome_of(place) for place in range(7)] == [
+        RecordMetadata("t", 0, place, time) for place, time in enumerate(times)
+    ]
+
+
 def test_whoever_packs_when_all_is_over_finds_nothing_to_do() -> None:
     # The thread that filled it was slow, and the sender has packed it, sent it and heard of it meanwhile.
     batch = a_batch()
