@@ -142,12 +142,14 @@ def _items(reading: "Reading", place: Place, slot: Slot) -> None:
     elif not row.has_fixed_size(and_rare=row.is_flexible):
         _rows(reading, place, slot)
     elif not row.is_flexible:
+        reading.code(f"q = p + n * {row.minimal_size}")
         _fixed_rows(reading, place, slot)
     else:
         # Rare and tagged fields are rare. Their lengths, column by column, tell whether all rows have one size.
         columns = [*_rare_bytes(row), (row.minimal_size - 1, 0)]
         size = row.minimal_size
-        terms = [f"buffer[p + {at} : p + n * {size} : {size}].count({byte}) == n" for at, byte in columns]
+        terms = [f"buffer[p + {at} : q : {size}].count({byte}) == n" for at, byte in columns]
+        reading.code(f"q = p + n * {size}")
         reading.code.condition("if", ["n > 1", *terms], "and")
         reading.code.depth += 1
         _fixed_rows(reading, place, slot)
@@ -220,13 +222,12 @@ def _usual_row(reading: "Reading", place: Place, slot: Slot) -> None:
 
 
 def _fixed_rows(reading: "Reading", place: Place, slot: Slot) -> None:
-    """Rows of one size, none with rare or tagged fields: one call of C code walks them all."""
+    """Rows of one size up to `q`, none with rare or tagged fields: one call of C code walks them all."""
     assert slot.row
     layout, code, inside = slot.row, reading.code, place.inside(slot)
     fixed = tuple(each for each in layout.slots if each.is_fixed)
     codes = "".join(CODES[each.field.type][0] if each.is_fixed else "x" for each in layout.slots)
     codes += "x" if layout.is_flexible else ""
-    code(f"q = p + n * {layout.minimal_size}")
     targets = [inside.local(each.field) for each in fixed]
     code.targets("for ", targets, f" in {reading.module.rows(codes)}(view[p:q]):")
     code.depth += 1

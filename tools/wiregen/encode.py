@@ -1,7 +1,8 @@
 """Encoders: one straight-line function per layout, which returns the parts of one gathered write.
 
 A run of fixed fields is one `pack`, with the length or tag byte that follows folded in while it is a single byte. Rows
-are unpacked whole, which costs less than reading attribute by attribute. Values that do not fit are not looked for
+are unpacked whole, which costs less than reading attribute by attribute, and as `row + ()`: that is a plain tuple, and
+making one and taking it apart is quicker than taking a NamedTuple apart. Values that do not fit are not looked for
 beforehand: what `pack` or `encode` raises is turned into an EncodeError by `blame`, which then searches for the field.
 """
 
@@ -262,9 +263,10 @@ class Writing:
                 self.code("parts.append(body)")
             return
         inside = place.inside(slot)
-        names = self.targets(inside)
-        self.code.targets("for ", names, f" in {local}:")
+        row = place.names.row(local)
+        self.code(f"for {row} in {local}:")
         self.code.depth += 1
+        self.unpack(inside, f"{row} + ()")
         self.row(inside)
         self.code.depth -= 1
 

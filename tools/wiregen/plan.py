@@ -40,6 +40,17 @@ class Names:
             self._by_path[full] = local
         return self._by_path[full]
 
+    def row(self, array: str) -> str:
+        """For the rows of the array that is in this local."""
+        key = f"a row of {array}"
+        if key not in self._by_path:
+            local = f"{array}_row"
+            while local in self._taken:
+                local = f"{local}_"
+            self._taken.add(local)
+            self._by_path[key] = local
+        return self._by_path[key]
+
 
 def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name

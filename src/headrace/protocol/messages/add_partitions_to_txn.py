@@ -168,7 +168,8 @@ def _encode_request_0(message: AddPartitionsToTxnRequest) -> list[Part]:
         parts.append(body)
         n = len(v3_and_below_topics)
         parts.append(write_qhi(v3_and_below_producer_id, v3_and_below_producer_epoch, n))
-        for name, partitions, v3_and_below_topics_unknown_tags in v3_and_below_topics:
+        for v3_and_below_topics_row in v3_and_below_topics:
+            name, partitions, v3_and_below_topics_unknown_tags = v3_and_below_topics_row + ()
             if v3_and_below_topics_unknown_tags:
                 raise absent("v3_and_below_topics.unknown_tags", "versions 0-2")
             body = name.encode()
@@ -270,7 +271,8 @@ def _encode_request_3(message: AddPartitionsToTxnRequest) -> list[Part]:
             parts.append(write_qhB(v3_and_below_producer_id, v3_and_below_producer_epoch, n + 1))
         else:
             parts.append(write_qh(v3_and_below_producer_id, v3_and_below_producer_epoch) + uvarint(n + 1))
-        for name, partitions, v3_and_below_topics_unknown_tags in v3_and_below_topics:
+        for v3_and_below_topics_row in v3_and_below_topics:
+            name, partitions, v3_and_below_topics_unknown_tags = v3_and_below_topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "v3_and_below_topics.name"))
@@ -389,9 +391,10 @@ def _encode_request_4(message: AddPartitionsToTxnRequest) -> list[Part]:
             raise absent("v3_and_below_topics", "versions 4-5")
         n = len(transactions)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            transactional_id, producer_id, producer_epoch, verify_only, topics, transactions_unknown_tags,
-        ) in transactions:
+        for transactions_row in transactions:
+            (
+                transactional_id, producer_id, producer_epoch, verify_only, topics, transactions_unknown_tags,
+            ) = transactions_row + ()
             body = transactional_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactions.transactional_id"))
@@ -401,7 +404,8 @@ def _encode_request_4(message: AddPartitionsToTxnRequest) -> list[Part]:
                 parts.append(write_qhtB(producer_id, producer_epoch, verify_only, n + 1))
             else:
                 parts.append(write_qht(producer_id, producer_epoch, verify_only) + uvarint(n + 1))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transactions.topics.name"))
@@ -467,7 +471,10 @@ def _encode_response_0(message: AddPartitionsToTxnResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 0-2")
         n = len(results_by_topic_v3_and_below)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, results_by_partition, results_by_topic_v3_and_below_unknown_tags in results_by_topic_v3_and_below:
+        for results_by_topic_v3_and_below_row in results_by_topic_v3_and_below:
+            (
+                name, results_by_partition, results_by_topic_v3_and_below_unknown_tags,
+            ) = results_by_topic_v3_and_below_row + ()
             if results_by_topic_v3_and_below_unknown_tags:
                 raise absent("results_by_topic_v3_and_below.unknown_tags", "versions 0-2")
             body = name.encode()
@@ -476,7 +483,8 @@ def _encode_response_0(message: AddPartitionsToTxnResponse) -> list[Part]:
             parts.append(body)
             n = len(results_by_partition)
             parts.append(write_i(n))
-            for partition_index, partition_error_code, results_by_partition_unknown_tags in results_by_partition:
+            for results_by_partition_row in results_by_partition:
+                partition_index, partition_error_code, results_by_partition_unknown_tags = results_by_partition_row + ()
                 if results_by_partition_unknown_tags:
                     raise absent("results_by_topic_v3_and_below.results_by_partition.unknown_tags", "versions 0-2")
                 parts.append(write_ih(partition_index, partition_error_code))
@@ -519,8 +527,8 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
             if n < 0 or n * 7 > end - p:
                 raise crowded(n, 7, "results_by_topic_v3_and_below.results_by_partition", p, end)
             results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
-            if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-                q = p + n * 7
+            q = p + n * 7
+            if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
                 for partition_index, partition_error_code in rows_ihx(view[p:q]):
                     results_by_partition.append(new(AddPartitionsToTxnPartitionResult, (
                         partition_index, partition_error_code, (),
@@ -574,14 +582,18 @@ def _encode_response_3(message: AddPartitionsToTxnResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, results_by_partition, results_by_topic_v3_and_below_unknown_tags in results_by_topic_v3_and_below:
+        for results_by_topic_v3_and_below_row in results_by_topic_v3_and_below:
+            (
+                name, results_by_partition, results_by_topic_v3_and_below_unknown_tags,
+            ) = results_by_topic_v3_and_below_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_topic_v3_and_below.name"))
             parts.append(body)
             n = len(results_by_partition)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, partition_error_code, results_by_partition_unknown_tags in results_by_partition:
+            for results_by_partition_row in results_by_partition:
+                partition_index, partition_error_code, results_by_partition_unknown_tags = results_by_partition_row + ()
                 if results_by_partition_unknown_tags:
                     parts.append(write_ih(
                         partition_index, partition_error_code,
@@ -649,8 +661,8 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Ad
                 if n < 0 or n * 7 > end - p:
                     raise crowded(n, 7, "results_by_transaction.topic_results.results_by_partition", p, end)
                 results_by_partition: list[AddPartitionsToTxnPartitionResult] = []
-                if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-                    q = p + n * 7
+                q = p + n * 7
+                if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
                     for partition_index, partition_error_code in rows_ihx(view[p:q]):
                         results_by_partition.append(new(AddPartitionsToTxnPartitionResult, (
                             partition_index, partition_error_code, (),
@@ -712,21 +724,26 @@ def _encode_response_4(message: AddPartitionsToTxnResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for transactional_id, topic_results, results_by_transaction_unknown_tags in results_by_transaction:
+        for results_by_transaction_row in results_by_transaction:
+            transactional_id, topic_results, results_by_transaction_unknown_tags = results_by_transaction_row + ()
             body = transactional_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_transaction.transactional_id"))
             parts.append(body)
             n = len(topic_results)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, results_by_partition, topic_results_unknown_tags in topic_results:
+            for topic_results_row in topic_results:
+                name, results_by_partition, topic_results_unknown_tags = topic_results_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results_by_transaction.topic_results.name"))
                 parts.append(body)
                 n = len(results_by_partition)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for partition_index, partition_error_code, results_by_partition_unknown_tags in results_by_partition:
+                for results_by_partition_row in results_by_partition:
+                    (
+                        partition_index, partition_error_code, results_by_partition_unknown_tags,
+                    ) = results_by_partition_row + ()
                     if results_by_partition_unknown_tags:
                         parts.append(write_ih(
                             partition_index, partition_error_code,

@@ -156,7 +156,8 @@ def _encode_request_0(message: AddRaftVoterRequest) -> list[Part]:
             parts.append(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
         else:
             parts.append(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
-        for name, host, port, listeners_unknown_tags in listeners:
+        for listeners_row in listeners:
+            name, host, port, listeners_unknown_tags = listeners_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
@@ -266,7 +267,8 @@ def _encode_request_1(message: AddRaftVoterRequest) -> list[Part]:
             parts.append(write_ii16sB(timeout_ms, voter_id, voter_directory_id, n + 1))
         else:
             parts.append(write_ii16s(timeout_ms, voter_id, voter_directory_id) + uvarint(n + 1))
-        for name, host, port, listeners_unknown_tags in listeners:
+        for listeners_row in listeners:
+            name, host, port, listeners_unknown_tags = listeners_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))

@@ -171,12 +171,14 @@ def _encode_request_0(message: AlterClientQuotasRequest) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(entries)
         parts.append(write_i(n))
-        for entity, ops, entries_unknown_tags in entries:
+        for entries_row in entries:
+            entity, ops, entries_unknown_tags = entries_row + ()
             if entries_unknown_tags:
                 raise absent("entries.unknown_tags", "version 0")
             n = len(entity)
             parts.append(write_i(n))
-            for entity_type, entity_name, entity_unknown_tags in entity:
+            for entity_row in entity:
+                entity_type, entity_name, entity_unknown_tags = entity_row + ()
                 if entity_unknown_tags:
                     raise absent("entries.entity.unknown_tags", "version 0")
                 body = entity_type.encode()
@@ -192,7 +194,8 @@ def _encode_request_0(message: AlterClientQuotasRequest) -> list[Part]:
                     parts.append(body)
             n = len(ops)
             parts.append(write_i(n))
-            for key, value, remove, ops_unknown_tags in ops:
+            for ops_row in ops:
+                key, value, remove, ops_unknown_tags = ops_row + ()
                 if ops_unknown_tags:
                     raise absent("entries.ops.unknown_tags", "version 0")
                 body = key.encode()
@@ -321,10 +324,12 @@ def _encode_request_1(message: AlterClientQuotasRequest) -> list[Part]:
         entries, validate_only, unknown_tags = message
         n = len(entries)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for entity, ops, entries_unknown_tags in entries:
+        for entries_row in entries:
+            entity, ops, entries_unknown_tags = entries_row + ()
             n = len(entity)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for entity_type, entity_name, entity_unknown_tags in entity:
+            for entity_row in entity:
+                entity_type, entity_name, entity_unknown_tags = entity_row + ()
                 body = entity_type.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
@@ -339,7 +344,8 @@ def _encode_request_1(message: AlterClientQuotasRequest) -> list[Part]:
                 parts.append(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
             n = len(ops)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for key, value, remove, ops_unknown_tags in ops:
+            for ops_row in ops:
+                key, value, remove, ops_unknown_tags = ops_row + ()
                 body = key.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.ops.key"))
@@ -433,7 +439,8 @@ def _encode_response_0(message: AlterClientQuotasResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(entries)
         parts.append(write_ii(throttle_time_ms, n))
-        for error_code, error_message, entity, entries_unknown_tags in entries:
+        for entries_row in entries:
+            error_code, error_message, entity, entries_unknown_tags = entries_row + ()
             if entries_unknown_tags:
                 raise absent("entries.unknown_tags", "version 0")
             if error_message is None:
@@ -445,7 +452,8 @@ def _encode_response_0(message: AlterClientQuotasResponse) -> list[Part]:
                 parts.append(body)
             n = len(entity)
             parts.append(write_i(n))
-            for entity_type, entity_name, entity_unknown_tags in entity:
+            for entity_row in entity:
+                entity_type, entity_name, entity_unknown_tags = entity_row + ()
                 if entity_unknown_tags:
                     raise absent("entries.entity.unknown_tags", "version 0")
                 body = entity_type.encode()
@@ -569,7 +577,8 @@ def _encode_response_1(message: AlterClientQuotasResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for error_code, error_message, entity, entries_unknown_tags in entries:
+        for entries_row in entries:
+            error_code, error_message, entity, entries_unknown_tags = entries_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -582,7 +591,8 @@ def _encode_response_1(message: AlterClientQuotasResponse) -> list[Part]:
                 parts.append(body)
             n = len(entity)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for entity_type, entity_name, entity_unknown_tags in entity:
+            for entity_row in entity:
+                entity_type, entity_name, entity_unknown_tags = entity_row + ()
                 body = entity_type.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))

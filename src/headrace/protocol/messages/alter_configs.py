@@ -154,7 +154,8 @@ def _encode_request_0(message: AlterConfigsRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 0-1")
         n = len(resources)
         parts.append(write_i(n))
-        for resource_type, resource_name, configs, resources_unknown_tags in resources:
+        for resources_row in resources:
+            resource_type, resource_name, configs, resources_unknown_tags = resources_row + ()
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "versions 0-1")
             body = resource_name.encode()
@@ -163,7 +164,8 @@ def _encode_request_0(message: AlterConfigsRequest) -> list[Part]:
             parts.append(body)
             n = len(configs)
             parts.append(write_i(n))
-            for name, value, configs_unknown_tags in configs:
+            for configs_row in configs:
+                name, value, configs_unknown_tags = configs_row + ()
                 if configs_unknown_tags:
                     raise absent("resources.configs.unknown_tags", "versions 0-1")
                 body = name.encode()
@@ -279,7 +281,8 @@ def _encode_request_2(message: AlterConfigsRequest) -> list[Part]:
         resources, validate_only, unknown_tags = message
         n = len(resources)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for resource_type, resource_name, configs, resources_unknown_tags in resources:
+        for resources_row in resources:
+            resource_type, resource_name, configs, resources_unknown_tags = resources_row + ()
             body = resource_name.encode()
             n = len(body)
             if n < 127:
@@ -289,7 +292,8 @@ def _encode_request_2(message: AlterConfigsRequest) -> list[Part]:
             parts.append(body)
             n = len(configs)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, value, configs_unknown_tags in configs:
+            for configs_row in configs:
+                name, value, configs_unknown_tags = configs_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.configs.name"))
@@ -367,7 +371,8 @@ def _encode_response_0(message: AlterConfigsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 0-1")
         n = len(responses)
         parts.append(write_ii(throttle_time_ms, n))
-        for error_code, error_message, resource_type, resource_name, responses_unknown_tags in responses:
+        for responses_row in responses:
+            error_code, error_message, resource_type, resource_name, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 0-1")
             if error_message is None:
@@ -459,7 +464,8 @@ def _encode_response_2(message: AlterConfigsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for error_code, error_message, resource_type, resource_name, responses_unknown_tags in responses:
+        for responses_row in responses:
+            error_code, error_message, resource_type, resource_name, responses_unknown_tags = responses_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:

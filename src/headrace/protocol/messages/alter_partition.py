@@ -188,7 +188,8 @@ def _encode_request_2(message: AlterPartitionRequest) -> list[Part]:
             parts.append(write_iqB(broker_id, broker_epoch, n + 1))
         else:
             parts.append(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -196,10 +197,11 @@ def _encode_request_2(message: AlterPartitionRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if len(new_isr_with_epochs):
                     raise absent("topics.partitions.new_isr_with_epochs", "version 2")
                 n = len(new_isr)
@@ -256,8 +258,8 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             if n < 0 or n * 13 > end - p:
                 raise crowded(n, 13, "topics.partitions.new_isr_with_epochs", p, end)
             new_isr_with_epochs: list[BrokerState] = []
-            if n > 1 and buffer[p + 12 : p + n * 13 : 13].count(0) == n:
-                q = p + n * 13
+            q = p + n * 13
+            if n > 1 and buffer[p + 12 : q : 13].count(0) == n:
                 for new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch in rows_iqx(view[p:q]):
                     new_isr_with_epochs.append(new(BrokerState, (
                         new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch, (),
@@ -318,7 +320,8 @@ def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
             parts.append(write_iqB(broker_id, broker_epoch, n + 1))
         else:
             parts.append(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -326,10 +329,11 @@ def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, leader_epoch, new_isr, new_isr_with_epochs, leader_recovery_state, partition_epoch,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if len(new_isr):
                     raise absent("topics.partitions.new_isr", "version 3")
                 n = len(new_isr_with_epochs)
@@ -337,9 +341,11 @@ def _encode_request_3(message: AlterPartitionRequest) -> list[Part]:
                     parts.append(write_iiB(partition_index, leader_epoch, n + 1))
                 else:
                     parts.append(write_ii(partition_index, leader_epoch) + uvarint(n + 1))
-                for (
-                    new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch, new_isr_with_epochs_unknown_tags,
-                ) in new_isr_with_epochs:
+                for new_isr_with_epochs_row in new_isr_with_epochs:
+                    (
+                        new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch,
+                        new_isr_with_epochs_unknown_tags,
+                    ) = new_isr_with_epochs_row + ()
                     if new_isr_with_epochs_unknown_tags:
                         parts.append(write_iq(
                             new_isr_with_epochs_broker_id, new_isr_with_epochs_broker_epoch,
@@ -438,7 +444,8 @@ def _encode_response_2(message: AlterPartitionResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -446,10 +453,11 @@ def _encode_response_2(message: AlterPartitionResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, leader_id, leader_epoch, isr, leader_recovery_state,
-                partition_epoch, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, leader_id, leader_epoch, isr, leader_recovery_state,
+                    partition_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(isr)
                 if n < 127:
                     parts.append(write_ihiiB(partition_index, partitions_error_code, leader_id, leader_epoch, n + 1))

@@ -172,14 +172,16 @@ def _encode_request_0(message: AlterPartitionReassignmentsRequest) -> list[Part]
             parts.append(write_iB(timeout_ms, n + 1))
         else:
             parts.append(write_i(timeout_ms) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, replicas, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, replicas, partitions_unknown_tags = partitions_row + ()
                 if replicas is None:
                     parts.append(write_ix(partition_index))
                 else:
@@ -281,14 +283,16 @@ def _encode_request_1(message: AlterPartitionReassignmentsRequest) -> list[Part]
             parts.append(write_itB(timeout_ms, allow_replication_factor_change, n + 1))
         else:
             parts.append(write_it(timeout_ms, allow_replication_factor_change) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, replicas, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, replicas, partitions_unknown_tags = partitions_row + ()
                 if replicas is None:
                     parts.append(write_ix(partition_index))
                 else:
@@ -422,14 +426,18 @@ def _encode_response_0(message: AlterPartitionReassignmentsResponse) -> list[Par
             parts.append(body)
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, partitions, responses_unknown_tags = responses_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_error_message is None:
                     parts.append(write_ihx(partition_index, partitions_error_code))
                 else:
@@ -568,14 +576,18 @@ def _encode_response_1(message: AlterPartitionReassignmentsResponse) -> list[Par
             parts.append(body)
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, partitions, responses_unknown_tags = responses_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_error_message is None:
                     parts.append(write_ihx(partition_index, partitions_error_code))
                 else:

@@ -139,7 +139,8 @@ def _encode_request_1(message: AlterReplicaLogDirsRequest) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(dirs)
         parts.append(write_i(n))
-        for path, topics, dirs_unknown_tags in dirs:
+        for dirs_row in dirs:
+            path, topics, dirs_unknown_tags = dirs_row + ()
             if dirs_unknown_tags:
                 raise absent("dirs.unknown_tags", "version 1")
             body = path.encode()
@@ -148,7 +149,8 @@ def _encode_request_1(message: AlterReplicaLogDirsRequest) -> list[Part]:
             parts.append(body)
             n = len(topics)
             parts.append(write_i(n))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 if topics_unknown_tags:
                     raise absent("dirs.topics.unknown_tags", "version 1")
                 body = name.encode()
@@ -252,14 +254,16 @@ def _encode_request_2(message: AlterReplicaLogDirsRequest) -> list[Part]:
         dirs, unknown_tags = message
         n = len(dirs)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for path, topics, dirs_unknown_tags in dirs:
+        for dirs_row in dirs:
+            path, topics, dirs_unknown_tags = dirs_row + ()
             body = path.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "dirs.path"))
             parts.append(body)
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "dirs.topics.name"))
@@ -321,7 +325,8 @@ def _encode_response_1(message: AlterReplicaLogDirsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(results)
         parts.append(write_ii(throttle_time_ms, n))
-        for topic_name, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_name, partitions, results_unknown_tags = results_row + ()
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "version 1")
             body = topic_name.encode()
@@ -330,7 +335,8 @@ def _encode_response_1(message: AlterReplicaLogDirsResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("results.partitions.unknown_tags", "version 1")
                 parts.append(write_ih(partition_index, error_code))
@@ -373,8 +379,8 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Al
             if n < 0 or n * 7 > end - p:
                 raise crowded(n, 7, "results.partitions", p, end)
             partitions: list[AlterReplicaLogDirPartitionResult] = []
-            if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-                q = p + n * 7
+            q = p + n * 7
+            if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
                 for partition_index, error_code in rows_ihx(view[p:q]):
                     partitions.append(new(AlterReplicaLogDirPartitionResult, (partition_index, error_code, ())))
                 p = q
@@ -420,14 +426,16 @@ def _encode_response_2(message: AlterReplicaLogDirsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for topic_name, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_name, partitions, results_unknown_tags = results_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:

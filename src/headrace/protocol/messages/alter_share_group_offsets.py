@@ -121,8 +121,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Alt
             if n < 0 or n * 13 > end - p:
                 raise crowded(n, 13, "topics.partitions", p, end)
             partitions: list[AlterShareGroupOffsetsRequestPartition] = []
-            if n > 1 and buffer[p + 12 : p + n * 13 : 13].count(0) == n:
-                q = p + n * 13
+            q = p + n * 13
+            if n > 1 and buffer[p + 12 : q : 13].count(0) == n:
                 for partition_index, start_offset in rows_iqx(view[p:q]):
                     partitions.append(new(AlterShareGroupOffsetsRequestPartition, (partition_index, start_offset, ())))
                 p = q
@@ -171,14 +171,16 @@ def _encode_request_0(message: AlterShareGroupOffsetsRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, start_offset, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, start_offset, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iq(partition_index, start_offset) + tag_section(partitions_unknown_tags))
                 else:
@@ -304,7 +306,8 @@ def _encode_response_0(message: AlterShareGroupOffsetsResponse) -> list[Part]:
             parts.append(body)
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic_name, topic_id, partitions, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             body = topic_name.encode()
@@ -316,7 +319,10 @@ def _encode_response_0(message: AlterShareGroupOffsetsResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_error_message is None:
                     parts.append(write_ihx(partition_index, partitions_error_code))
                 else:

@@ -172,7 +172,8 @@ def _encode_request_0(message: AlterUserScramCredentialsRequest) -> list[Part]:
         deletions, upsertions, unknown_tags = message
         n = len(deletions)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, mechanism, deletions_unknown_tags in deletions:
+        for deletions_row in deletions:
+            name, mechanism, deletions_unknown_tags = deletions_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "deletions.name"))
@@ -183,9 +184,10 @@ def _encode_request_0(message: AlterUserScramCredentialsRequest) -> list[Part]:
                 parts.append(write_bx(mechanism))
         n = len(upsertions)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            upsertions_name, upsertions_mechanism, iterations, salt, salted_password, upsertions_unknown_tags,
-        ) in upsertions:
+        for upsertions_row in upsertions:
+            (
+                upsertions_name, upsertions_mechanism, iterations, salt, salted_password, upsertions_unknown_tags,
+            ) = upsertions_row + ()
             body = upsertions_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "upsertions.name"))
@@ -277,7 +279,8 @@ def _encode_response_0(message: AlterUserScramCredentialsResponse) -> list[Part]
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for user, error_code, error_message, results_unknown_tags in results:
+        for results_row in results:
+            user, error_code, error_message, results_unknown_tags = results_row + ()
             body = user.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.user"))

@@ -191,7 +191,8 @@ def _encode_response_0(message: ApiVersionsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(api_keys)
         parts.append(write_hi(error_code, n))
-        for api_key, min_version, max_version, api_keys_unknown_tags in api_keys:
+        for api_keys_row in api_keys:
+            api_key, min_version, max_version, api_keys_unknown_tags = api_keys_row + ()
             if api_keys_unknown_tags:
                 raise absent("api_keys.unknown_tags", "version 0")
             parts.append(write_hhh(api_key, min_version, max_version))
@@ -234,7 +235,8 @@ def _encode_response_1(message: ApiVersionsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 1-2")
         n = len(api_keys)
         parts.append(write_hi(error_code, n))
-        for api_key, min_version, max_version, api_keys_unknown_tags in api_keys:
+        for api_keys_row in api_keys:
+            api_key, min_version, max_version, api_keys_unknown_tags = api_keys_row + ()
             if api_keys_unknown_tags:
                 raise absent("api_keys.unknown_tags", "versions 1-2")
             parts.append(write_hhh(api_key, min_version, max_version))
@@ -353,8 +355,8 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Ap
     if n < 0 or n * 7 > end - p:
         raise crowded(n, 7, "api_keys", p, end)
     api_keys: list[ApiVersion] = []
-    if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-        q = p + n * 7
+    q = p + n * 7
+    if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
         for api_key, min_version, max_version in rows_hhhx(view[p:q]):
             api_keys.append(new(ApiVersion, (api_key, min_version, max_version, ())))
         p = q
@@ -400,7 +402,8 @@ def _write_api_versions_response_tags(
         parts: list[Part] = []
         n = len(supported_features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, min_version, max_version, supported_features_unknown_tags in supported_features:
+        for supported_features_row in supported_features:
+            name, min_version, max_version, supported_features_unknown_tags = supported_features_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "supported_features.name"))
@@ -418,9 +421,10 @@ def _write_api_versions_response_tags(
         parts = []
         n = len(finalized_features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            finalized_features_name, max_version_level, min_version_level, finalized_features_unknown_tags,
-        ) in finalized_features:
+        for finalized_features_row in finalized_features:
+            (
+                finalized_features_name, max_version_level, min_version_level, finalized_features_unknown_tags,
+            ) = finalized_features_row + ()
             body = finalized_features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "finalized_features.name"))
@@ -452,7 +456,8 @@ def _encode_response_3(message: ApiVersionsResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for api_key, min_version, max_version, api_keys_unknown_tags in api_keys:
+        for api_keys_row in api_keys:
+            api_key, min_version, max_version, api_keys_unknown_tags = api_keys_row + ()
             if api_keys_unknown_tags:
                 parts.append(write_hhh(api_key, min_version, max_version) + tag_section(api_keys_unknown_tags))
             else:

@@ -122,8 +122,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ass
             if n < 0 or n * 5 > end - p:
                 raise crowded(n, 5, "directories.topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 4 : p + n * 5 : 5].count(0) == n:
-                q = p + n * 5
+            q = p + n * 5
+            if n > 1 and buffer[p + 4 : q : 5].count(0) == n:
                 for (partition_index,) in rows_ix(view[p:q]):
                     partitions.append(new(PartitionData, (partition_index, ())))
                 p = q
@@ -175,7 +175,8 @@ def _encode_request_0(message: AssignReplicasToDirsRequest) -> list[Part]:
             parts.append(write_iqB(broker_id, broker_epoch, n + 1))
         else:
             parts.append(write_iq(broker_id, broker_epoch) + uvarint(n + 1))
-        for id, topics, directories_unknown_tags in directories:
+        for directories_row in directories:
+            id, topics, directories_unknown_tags = directories_row + ()
             if len(id) != 16:
                 raise wrong_size(id, "directories.id")
             n = len(topics)
@@ -183,7 +184,8 @@ def _encode_request_0(message: AssignReplicasToDirsRequest) -> list[Part]:
                 parts.append(write_16sB(id, n + 1))
             else:
                 parts.append(write_16s(id) + uvarint(n + 1))
-            for topic_id, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, partitions, topics_unknown_tags = topics_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "directories.topics.topic_id")
                 n = len(partitions)
@@ -191,7 +193,8 @@ def _encode_request_0(message: AssignReplicasToDirsRequest) -> list[Part]:
                     parts.append(write_16sB(topic_id, n + 1))
                 else:
                     parts.append(write_16s(topic_id) + uvarint(n + 1))
-                for partition_index, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    partition_index, partitions_unknown_tags = partitions_row + ()
                     if partitions_unknown_tags:
                         parts.append(write_i(partition_index) + tag_section(partitions_unknown_tags))
                     else:
@@ -239,8 +242,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> As
             if n < 0 or n * 7 > end - p:
                 raise crowded(n, 7, "directories.topics.partitions", p, end)
             partitions: list[ResponsePartitionData] = []
-            if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-                q = p + n * 7
+            q = p + n * 7
+            if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
                 for partition_index, partitions_error_code in rows_ihx(view[p:q]):
                     partitions.append(new(ResponsePartitionData, (partition_index, partitions_error_code, ())))
                 p = q
@@ -292,7 +295,8 @@ def _encode_response_0(message: AssignReplicasToDirsResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for id, topics, directories_unknown_tags in directories:
+        for directories_row in directories:
+            id, topics, directories_unknown_tags = directories_row + ()
             if len(id) != 16:
                 raise wrong_size(id, "directories.id")
             n = len(topics)
@@ -300,7 +304,8 @@ def _encode_response_0(message: AssignReplicasToDirsResponse) -> list[Part]:
                 parts.append(write_16sB(id, n + 1))
             else:
                 parts.append(write_16s(id) + uvarint(n + 1))
-            for topic_id, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, partitions, topics_unknown_tags = topics_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "directories.topics.topic_id")
                 n = len(partitions)
@@ -308,7 +313,8 @@ def _encode_response_0(message: AssignReplicasToDirsResponse) -> list[Part]:
                     parts.append(write_16sB(topic_id, n + 1))
                 else:
                     parts.append(write_16s(topic_id) + uvarint(n + 1))
-                for partition_index, partitions_error_code, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    partition_index, partitions_error_code, partitions_unknown_tags = partitions_row + ()
                     if partitions_unknown_tags:
                         parts.append(write_ih(
                             partition_index, partitions_error_code,

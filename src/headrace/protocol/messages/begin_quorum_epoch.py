@@ -179,7 +179,8 @@ def _encode_request_0(message: BeginQuorumEpochRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_i(n))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
             body = topic_name.encode()
@@ -188,7 +189,10 @@ def _encode_request_0(message: BeginQuorumEpochRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, voter_directory_id, leader_id, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, voter_directory_id, leader_id, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
                 parts.append(write_iii(partition_index, leader_id, leader_epoch))
@@ -246,8 +250,8 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Beg
             if n < 0 or n * 29 > end - p:
                 raise crowded(n, 29, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 28 : p + n * 29 : 29].count(0) == n:
-                q = p + n * 29
+            q = p + n * 29
+            if n > 1 and buffer[p + 28 : q : 29].count(0) == n:
                 for partition_index, voter_directory_id, leader_id, leader_epoch in rows_i16siix(view[p:q]):
                     partitions.append(new(PartitionData, (
                         partition_index, voter_directory_id, leader_id, leader_epoch, (),
@@ -343,14 +347,18 @@ def _encode_request_1(message: BeginQuorumEpochRequest) -> list[Part]:
             parts.append(write_iB(voter_id, n + 1))
         else:
             parts.append(write_i(voter_id) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, voter_directory_id, leader_id, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, voter_directory_id, leader_id, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if len(voter_directory_id) != 16:
                     raise wrong_size(voter_directory_id, "topics.partitions.voter_directory_id")
                 if partitions_unknown_tags:
@@ -362,7 +370,8 @@ def _encode_request_1(message: BeginQuorumEpochRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(leader_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, host, port, leader_endpoints_unknown_tags in leader_endpoints:
+        for leader_endpoints_row in leader_endpoints:
+            name, host, port, leader_endpoints_unknown_tags = leader_endpoints_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader_endpoints.name"))
@@ -431,7 +440,8 @@ def _encode_response_0(message: BeginQuorumEpochResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(topics)
         parts.append(write_hi(error_code, n))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
             body = topic_name.encode()
@@ -440,7 +450,10 @@ def _encode_response_0(message: BeginQuorumEpochResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
                 parts.append(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch))
@@ -533,8 +546,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Be
             if n < 0 or n * 15 > end - p:
                 raise crowded(n, 15, "topics.partitions", p, end)
             partitions: list[ResponsePartitionData] = []
-            if n > 1 and buffer[p + 14 : p + n * 15 : 15].count(0) == n:
-                q = p + n * 15
+            q = p + n * 15
+            if n > 1 and buffer[p + 14 : q : 15].count(0) == n:
                 for partition_index, partitions_error_code, leader_id, leader_epoch in rows_ihiix(view[p:q]):
                     partitions.append(new(ResponsePartitionData, (
                         partition_index, partitions_error_code, leader_id, leader_epoch, (),
@@ -585,7 +598,8 @@ def _write_begin_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: U
         parts: list[Part] = []
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -611,14 +625,18 @@ def _encode_response_1(message: BeginQuorumEpochResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ihii(
                         partition_index, partitions_error_code, leader_id, leader_epoch,

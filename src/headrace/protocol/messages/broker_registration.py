@@ -235,7 +235,8 @@ def _encode_request_0(message: BrokerRegistrationRequest) -> list[Part]:
             parts.append(write_16sB(incarnation_id, n + 1))
         else:
             parts.append(write_16s(incarnation_id) + uvarint(n + 1))
-        for name, host, port, security_protocol, listeners_unknown_tags in listeners:
+        for listeners_row in listeners:
+            name, host, port, security_protocol, listeners_unknown_tags = listeners_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
@@ -250,7 +251,8 @@ def _encode_request_0(message: BrokerRegistrationRequest) -> list[Part]:
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -405,7 +407,8 @@ def _encode_request_1(message: BrokerRegistrationRequest) -> list[Part]:
             parts.append(write_16sB(incarnation_id, n + 1))
         else:
             parts.append(write_16s(incarnation_id) + uvarint(n + 1))
-        for name, host, port, security_protocol, listeners_unknown_tags in listeners:
+        for listeners_row in listeners:
+            name, host, port, security_protocol, listeners_unknown_tags = listeners_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
@@ -420,7 +423,8 @@ def _encode_request_1(message: BrokerRegistrationRequest) -> list[Part]:
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -587,7 +591,8 @@ def _encode_request_2(message: BrokerRegistrationRequest) -> list[Part]:
             parts.append(write_16sB(incarnation_id, n + 1))
         else:
             parts.append(write_16s(incarnation_id) + uvarint(n + 1))
-        for name, host, port, security_protocol, listeners_unknown_tags in listeners:
+        for listeners_row in listeners:
+            name, host, port, security_protocol, listeners_unknown_tags = listeners_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
@@ -602,7 +607,8 @@ def _encode_request_2(message: BrokerRegistrationRequest) -> list[Part]:
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -775,7 +781,8 @@ def _encode_request_3(message: BrokerRegistrationRequest) -> list[Part]:
             parts.append(write_16sB(incarnation_id, n + 1))
         else:
             parts.append(write_16s(incarnation_id) + uvarint(n + 1))
-        for name, host, port, security_protocol, listeners_unknown_tags in listeners:
+        for listeners_row in listeners:
+            name, host, port, security_protocol, listeners_unknown_tags = listeners_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
@@ -790,7 +797,8 @@ def _encode_request_3(message: BrokerRegistrationRequest) -> list[Part]:
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))

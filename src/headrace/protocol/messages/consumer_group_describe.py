@@ -478,10 +478,11 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -509,10 +510,11 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
-                subscribed_topic_regex, assignment, target_assignment, member_type, members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
+                    subscribed_topic_regex, assignment, target_assignment, member_type, members_unknown_tags,
+                ) = members_row + ()
                 body = member_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
@@ -559,7 +561,8 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
                 topic_partitions, assignment_unknown_tags = assignment
                 n = len(topic_partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for topic_id, topic_name, partitions, topic_partitions_unknown_tags in topic_partitions:
+                for topic_partitions_row in topic_partitions:
+                    topic_id, topic_name, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.members.assignment.topic_partitions.topic_id")
                     body = topic_name.encode()
@@ -579,10 +582,11 @@ def _encode_response_0(message: ConsumerGroupDescribeResponse) -> list[Part]:
                 target_assignment_topic_partitions, target_assignment_unknown_tags = target_assignment
                 n = len(target_assignment_topic_partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions,
-                    target_assignment_topic_partitions_unknown_tags,
-                ) in target_assignment_topic_partitions:
+                for target_assignment_topic_partitions_row in target_assignment_topic_partitions:
+                    (
+                        topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions,
+                        target_assignment_topic_partitions_unknown_tags,
+                    ) = target_assignment_topic_partitions_row + ()
                     if len(topic_partitions_topic_id) != 16:
                         raise wrong_size(
                             topic_partitions_topic_id, "groups.members.target_assignment.topic_partitions.topic_id",
@@ -923,10 +927,11 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -954,10 +959,11 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
-                subscribed_topic_regex, assignment, target_assignment, member_type, members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, instance_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names,
+                    subscribed_topic_regex, assignment, target_assignment, member_type, members_unknown_tags,
+                ) = members_row + ()
                 body = member_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
@@ -1004,7 +1010,8 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
                 topic_partitions, assignment_unknown_tags = assignment
                 n = len(topic_partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for topic_id, topic_name, partitions, topic_partitions_unknown_tags in topic_partitions:
+                for topic_partitions_row in topic_partitions:
+                    topic_id, topic_name, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.members.assignment.topic_partitions.topic_id")
                     body = topic_name.encode()
@@ -1024,10 +1031,11 @@ def _encode_response_1(message: ConsumerGroupDescribeResponse) -> list[Part]:
                 target_assignment_topic_partitions, target_assignment_unknown_tags = target_assignment
                 n = len(target_assignment_topic_partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions,
-                    target_assignment_topic_partitions_unknown_tags,
-                ) in target_assignment_topic_partitions:
+                for target_assignment_topic_partitions_row in target_assignment_topic_partitions:
+                    (
+                        topic_partitions_topic_id, topic_partitions_topic_name, topic_partitions_partitions,
+                        target_assignment_topic_partitions_unknown_tags,
+                    ) = target_assignment_topic_partitions_row + ()
                     if len(topic_partitions_topic_id) != 16:
                         raise wrong_size(
                             topic_partitions_topic_id, "groups.members.target_assignment.topic_partitions.topic_id",

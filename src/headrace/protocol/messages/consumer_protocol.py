@@ -192,7 +192,8 @@ def _encode_consumer_protocol_subscription_1(message: ConsumerProtocolSubscripti
             parts.append(user_data)
         n = len(owned_partitions)
         parts.append(write_i(n))
-        for topic, partitions in owned_partitions:
+        for owned_partitions_row in owned_partitions:
+            topic, partitions = owned_partitions_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(write_h(n))
@@ -296,7 +297,8 @@ def _encode_consumer_protocol_subscription_2(message: ConsumerProtocolSubscripti
             parts.append(user_data)
         n = len(owned_partitions)
         parts.append(write_i(n))
-        for topic, partitions in owned_partitions:
+        for owned_partitions_row in owned_partitions:
+            topic, partitions = owned_partitions_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(write_h(n))
@@ -413,7 +415,8 @@ def _encode_consumer_protocol_subscription_3(message: ConsumerProtocolSubscripti
             parts.append(user_data)
         n = len(owned_partitions)
         parts.append(write_i(n))
-        for topic, partitions in owned_partitions:
+        for owned_partitions_row in owned_partitions:
+            topic, partitions = owned_partitions_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(write_h(n))
@@ -490,7 +493,8 @@ def _encode_consumer_protocol_assignment_0(message: ConsumerProtocolAssignment) 
         assigned_partitions, user_data = message
         n = len(assigned_partitions)
         parts.append(write_i(n))
-        for topic, partitions in assigned_partitions:
+        for assigned_partitions_row in assigned_partitions:
+            topic, partitions = assigned_partitions_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(write_h(n))

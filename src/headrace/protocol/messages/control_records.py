@@ -193,8 +193,8 @@ def _decode_leader_change_message_0(buffer: Buffer, view: memoryview, p: int, en
     if n < 0 or n * 5 > end - p:
         raise crowded(n, 5, "voters", p, end)
     voters: list[Voter] = []
-    if n > 1 and buffer[p + 4 : p + n * 5 : 5].count(0) == n:
-        q = p + n * 5
+    q = p + n * 5
+    if n > 1 and buffer[p + 4 : q : 5].count(0) == n:
         for (voter_id,) in rows_ix(view[p:q]):
             voters.append(new(Voter, (voter_id, ZERO_UUID, ())))
         p = q
@@ -218,8 +218,8 @@ def _decode_leader_change_message_0(buffer: Buffer, view: memoryview, p: int, en
     if n < 0 or n * 5 > end - p:
         raise crowded(n, 5, "granting_voters", p, end)
     granting_voters: list[Voter] = []
-    if n > 1 and buffer[p + 4 : p + n * 5 : 5].count(0) == n:
-        q = p + n * 5
+    q = p + n * 5
+    if n > 1 and buffer[p + 4 : q : 5].count(0) == n:
         for (granting_voters_voter_id,) in rows_ix(view[p:q]):
             granting_voters.append(new(Voter, (granting_voters_voter_id, ZERO_UUID, ())))
         p = q
@@ -255,7 +255,8 @@ def _encode_leader_change_message_0(message: LeaderChangeMessage) -> list[Part]:
             parts.append(write_hiB(version, leader_id, n + 1))
         else:
             parts.append(write_hi(version, leader_id) + uvarint(n + 1))
-        for voter_id, voter_directory_id, voters_unknown_tags in voters:
+        for voters_row in voters:
+            voter_id, voter_directory_id, voters_unknown_tags = voters_row + ()
             if voter_directory_id != ZERO_UUID:
                 raise absent("voters.voter_directory_id", "version 0")
             if voters_unknown_tags:
@@ -264,9 +265,10 @@ def _encode_leader_change_message_0(message: LeaderChangeMessage) -> list[Part]:
                 parts.append(write_ix(voter_id))
         n = len(granting_voters)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
-        ) in granting_voters:
+        for granting_voters_row in granting_voters:
+            (
+                granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
+            ) = granting_voters_row + ()
             if granting_voters_voter_directory_id != ZERO_UUID:
                 raise absent("granting_voters.voter_directory_id", "version 0")
             if granting_voters_unknown_tags:
@@ -292,8 +294,8 @@ def _decode_leader_change_message_1(buffer: Buffer, view: memoryview, p: int, en
     if n < 0 or n * 21 > end - p:
         raise crowded(n, 21, "voters", p, end)
     voters: list[Voter] = []
-    if n > 1 and buffer[p + 20 : p + n * 21 : 21].count(0) == n:
-        q = p + n * 21
+    q = p + n * 21
+    if n > 1 and buffer[p + 20 : q : 21].count(0) == n:
         for voter_id, voter_directory_id in rows_i16sx(view[p:q]):
             voters.append(new(Voter, (voter_id, voter_directory_id, ())))
         p = q
@@ -317,8 +319,8 @@ def _decode_leader_change_message_1(buffer: Buffer, view: memoryview, p: int, en
     if n < 0 or n * 21 > end - p:
         raise crowded(n, 21, "granting_voters", p, end)
     granting_voters: list[Voter] = []
-    if n > 1 and buffer[p + 20 : p + n * 21 : 21].count(0) == n:
-        q = p + n * 21
+    q = p + n * 21
+    if n > 1 and buffer[p + 20 : q : 21].count(0) == n:
         for granting_voters_voter_id, granting_voters_voter_directory_id in rows_i16sx(view[p:q]):
             granting_voters.append(new(Voter, (granting_voters_voter_id, granting_voters_voter_directory_id, ())))
         p = q
@@ -354,7 +356,8 @@ def _encode_leader_change_message_1(message: LeaderChangeMessage) -> list[Part]:
             parts.append(write_hiB(version, leader_id, n + 1))
         else:
             parts.append(write_hi(version, leader_id) + uvarint(n + 1))
-        for voter_id, voter_directory_id, voters_unknown_tags in voters:
+        for voters_row in voters:
+            voter_id, voter_directory_id, voters_unknown_tags = voters_row + ()
             if len(voter_directory_id) != 16:
                 raise wrong_size(voter_directory_id, "voters.voter_directory_id")
             if voters_unknown_tags:
@@ -363,9 +366,10 @@ def _encode_leader_change_message_1(message: LeaderChangeMessage) -> list[Part]:
                 parts.append(write_i16sx(voter_id, voter_directory_id))
         n = len(granting_voters)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
-        ) in granting_voters:
+        for granting_voters_row in granting_voters:
+            (
+                granting_voters_voter_id, granting_voters_voter_directory_id, granting_voters_unknown_tags,
+            ) = granting_voters_row + ()
             if len(granting_voters_voter_directory_id) != 16:
                 raise wrong_size(granting_voters_voter_directory_id, "granting_voters.voter_directory_id")
             if granting_voters_unknown_tags:
@@ -561,7 +565,8 @@ def _encode_voters_record_0(message: VotersRecord) -> list[Part]:
             parts.append(write_hB(version, n + 1))
         else:
             parts.append(write_h(version) + uvarint(n + 1))
-        for voter_id, voter_directory_id, endpoints, kraft_version_feature, voters_unknown_tags in voters:
+        for voters_row in voters:
+            voter_id, voter_directory_id, endpoints, kraft_version_feature, voters_unknown_tags = voters_row + ()
             if len(voter_directory_id) != 16:
                 raise wrong_size(voter_directory_id, "voters.voter_directory_id")
             n = len(endpoints)
@@ -569,7 +574,8 @@ def _encode_voters_record_0(message: VotersRecord) -> list[Part]:
                 parts.append(write_i16sB(voter_id, voter_directory_id, n + 1))
             else:
                 parts.append(write_i16s(voter_id, voter_directory_id) + uvarint(n + 1))
-            for name, host, port, endpoints_unknown_tags in endpoints:
+            for endpoints_row in endpoints:
+                name, host, port, endpoints_unknown_tags = endpoints_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "voters.endpoints.name"))

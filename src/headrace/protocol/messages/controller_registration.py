@@ -168,7 +168,8 @@ def _encode_request_0(message: ControllerRegistrationRequest) -> list[Part]:
             parts.append(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
         else:
             parts.append(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
-        for name, host, port, security_protocol, listeners_unknown_tags in listeners:
+        for listeners_row in listeners:
+            name, host, port, security_protocol, listeners_unknown_tags = listeners_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "listeners.name"))
@@ -183,7 +184,8 @@ def _encode_request_0(message: ControllerRegistrationRequest) -> list[Part]:
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))

@@ -133,10 +133,11 @@ def _encode_request_1(message: CreateAclsRequest) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(creations)
         parts.append(write_i(n))
-        for (
-            resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
-            creations_unknown_tags,
-        ) in creations:
+        for creations_row in creations:
+            (
+                resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
+                creations_unknown_tags,
+            ) = creations_row + ()
             if creations_unknown_tags:
                 raise absent("creations.unknown_tags", "version 1")
             body = resource_name.encode()
@@ -230,10 +231,11 @@ def _encode_request_2(message: CreateAclsRequest) -> list[Part]:
         creations, unknown_tags = message
         n = len(creations)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
-            creations_unknown_tags,
-        ) in creations:
+        for creations_row in creations:
+            (
+                resource_type, resource_name, resource_pattern_type, principal, host, operation, permission_type,
+                creations_unknown_tags,
+            ) = creations_row + ()
             body = resource_name.encode()
             n = len(body)
             if n < 127:
@@ -306,7 +308,8 @@ def _encode_response_1(message: CreateAclsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(results)
         parts.append(write_ii(throttle_time_ms, n))
-        for error_code, error_message, results_unknown_tags in results:
+        for results_row in results:
+            error_code, error_message, results_unknown_tags = results_row + ()
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "version 1")
             if error_message is None:
@@ -383,7 +386,8 @@ def _encode_response_2(message: CreateAclsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for error_code, error_message, results_unknown_tags in results:
+        for results_row in results:
+            error_code, error_message, results_unknown_tags = results_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:

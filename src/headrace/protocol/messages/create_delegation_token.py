@@ -128,7 +128,8 @@ def _encode_request_1(message: CreateDelegationTokenRequest) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(renewers)
         parts.append(write_i(n))
-        for principal_type, principal_name, renewers_unknown_tags in renewers:
+        for renewers_row in renewers:
+            principal_type, principal_name, renewers_unknown_tags = renewers_row + ()
             if renewers_unknown_tags:
                 raise absent("renewers.unknown_tags", "version 1")
             body = principal_type.encode()
@@ -211,7 +212,8 @@ def _encode_request_2(message: CreateDelegationTokenRequest) -> list[Part]:
             raise absent("owner_principal_name", "version 2")
         n = len(renewers)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for principal_type, principal_name, renewers_unknown_tags in renewers:
+        for renewers_row in renewers:
+            principal_type, principal_name, renewers_unknown_tags = renewers_row + ()
             body = principal_type.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_type"))
@@ -338,7 +340,8 @@ def _encode_request_3(message: CreateDelegationTokenRequest) -> list[Part]:
             parts.append(body)
         n = len(renewers)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for principal_type, principal_name, renewers_unknown_tags in renewers:
+        for renewers_row in renewers:
+            principal_type, principal_name, renewers_unknown_tags = renewers_row + ()
             body = principal_type.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "renewers.principal_type"))

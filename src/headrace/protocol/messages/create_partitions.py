@@ -141,7 +141,8 @@ def _encode_request_0(message: CreatePartitionsRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 0-1")
         n = len(topics)
         parts.append(write_i(n))
-        for name, count, assignments, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, count, assignments, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-1")
             body = name.encode()
@@ -153,7 +154,8 @@ def _encode_request_0(message: CreatePartitionsRequest) -> list[Part]:
             else:
                 n = len(assignments)
                 parts.append(write_ii(count, n))
-                for broker_ids, assignments_unknown_tags in assignments:
+                for assignments_row in assignments:
+                    broker_ids, assignments_unknown_tags = assignments_row + ()
                     if assignments_unknown_tags:
                         raise absent("topics.assignments.unknown_tags", "versions 0-1")
                     n = len(broker_ids)
@@ -247,7 +249,8 @@ def _encode_request_2(message: CreatePartitionsRequest) -> list[Part]:
         topics, timeout_ms, validate_only, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, count, assignments, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, count, assignments, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -260,7 +263,8 @@ def _encode_request_2(message: CreatePartitionsRequest) -> list[Part]:
                     parts.append(write_iB(count, n + 1))
                 else:
                     parts.append(write_i(count) + uvarint(n + 1))
-                for broker_ids, assignments_unknown_tags in assignments:
+                for assignments_row in assignments:
+                    broker_ids, assignments_unknown_tags = assignments_row + ()
                     n = len(broker_ids)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     parts.append(write_int32s[n](*broker_ids))
@@ -326,7 +330,8 @@ def _encode_response_0(message: CreatePartitionsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 0-1")
         n = len(results)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, error_code, error_message, results_unknown_tags in results:
+        for results_row in results:
+            name, error_code, error_message, results_unknown_tags = results_row + ()
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "versions 0-1")
             body = name.encode()
@@ -416,7 +421,8 @@ def _encode_response_2(message: CreatePartitionsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, error_code, error_message, results_unknown_tags in results:
+        for results_row in results:
+            name, error_code, error_message, results_unknown_tags = results_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.name"))

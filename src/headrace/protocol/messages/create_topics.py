@@ -208,7 +208,8 @@ def _encode_request_2(message: CreateTopicsRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 2-4")
         n = len(topics)
         parts.append(write_i(n))
-        for name, num_partitions, replication_factor, assignments, configs, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, num_partitions, replication_factor, assignments, configs, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-4")
             body = name.encode()
@@ -217,7 +218,8 @@ def _encode_request_2(message: CreateTopicsRequest) -> list[Part]:
             parts.append(body)
             n = len(assignments)
             parts.append(write_ihi(num_partitions, replication_factor, n))
-            for partition_index, broker_ids, assignments_unknown_tags in assignments:
+            for assignments_row in assignments:
+                partition_index, broker_ids, assignments_unknown_tags = assignments_row + ()
                 if assignments_unknown_tags:
                     raise absent("topics.assignments.unknown_tags", "versions 2-4")
                 n = len(broker_ids)
@@ -225,7 +227,8 @@ def _encode_request_2(message: CreateTopicsRequest) -> list[Part]:
                 parts.append(write_int32s[n](*broker_ids))
             n = len(configs)
             parts.append(write_i(n))
-            for configs_name, value, configs_unknown_tags in configs:
+            for configs_row in configs:
+                configs_name, value, configs_unknown_tags = configs_row + ()
                 if configs_unknown_tags:
                     raise absent("topics.configs.unknown_tags", "versions 2-4")
                 body = configs_name.encode()
@@ -368,7 +371,8 @@ def _encode_request_5(message: CreateTopicsRequest) -> list[Part]:
         topics, timeout_ms, validate_only, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, num_partitions, replication_factor, assignments, configs, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, num_partitions, replication_factor, assignments, configs, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -378,7 +382,8 @@ def _encode_request_5(message: CreateTopicsRequest) -> list[Part]:
                 parts.append(write_ihB(num_partitions, replication_factor, n + 1))
             else:
                 parts.append(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
-            for partition_index, broker_ids, assignments_unknown_tags in assignments:
+            for assignments_row in assignments:
+                partition_index, broker_ids, assignments_unknown_tags = assignments_row + ()
                 n = len(broker_ids)
                 if n < 127:
                     parts.append(write_iB(partition_index, n + 1))
@@ -388,7 +393,8 @@ def _encode_request_5(message: CreateTopicsRequest) -> list[Part]:
                 parts.append(tag_section(assignments_unknown_tags) if assignments_unknown_tags else b"\0")
             n = len(configs)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for configs_name, value, configs_unknown_tags in configs:
+            for configs_row in configs:
+                configs_name, value, configs_unknown_tags = configs_row + ()
                 body = configs_name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
@@ -462,10 +468,11 @@ def _encode_response_2(message: CreateTopicsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 2-4")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for (
-            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
-            configs, topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
+                configs, topics_unknown_tags,
+            ) = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-4")
             body = name.encode()
@@ -643,10 +650,11 @@ def _encode_response_5(message: CreateTopicsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
-            configs, topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
+                configs, topics_unknown_tags,
+            ) = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -669,7 +677,8 @@ def _encode_response_5(message: CreateTopicsResponse) -> list[Part]:
                     parts.append(write_ihB(num_partitions, replication_factor, n + 1))
                 else:
                     parts.append(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
-                for configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags in configs:
+                for configs_row in configs:
+                    configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags = configs_row + ()
                     body = configs_name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))
@@ -856,10 +865,11 @@ def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
-            configs, topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                name, topic_id, error_code, error_message, topic_config_error_code, num_partitions, replication_factor,
+                configs, topics_unknown_tags,
+            ) = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             body = name.encode()
@@ -884,7 +894,8 @@ def _encode_response_7(message: CreateTopicsResponse) -> list[Part]:
                     parts.append(write_ihB(num_partitions, replication_factor, n + 1))
                 else:
                     parts.append(write_ih(num_partitions, replication_factor) + uvarint(n + 1))
-                for configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags in configs:
+                for configs_row in configs:
+                    configs_name, value, read_only, config_source, is_sensitive, configs_unknown_tags = configs_row + ()
                     body = configs_name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.configs.name"))

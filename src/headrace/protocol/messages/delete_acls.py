@@ -173,10 +173,11 @@ def _encode_request_1(message: DeleteAclsRequest) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(filters)
         parts.append(write_i(n))
-        for (
-            resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
-            permission_type, filters_unknown_tags,
-        ) in filters:
+        for filters_row in filters:
+            (
+                resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter,
+                operation, permission_type, filters_unknown_tags,
+            ) = filters_row + ()
             if filters_unknown_tags:
                 raise absent("filters.unknown_tags", "version 1")
             if resource_name_filter is None:
@@ -300,10 +301,11 @@ def _encode_request_2(message: DeleteAclsRequest) -> list[Part]:
         filters, unknown_tags = message
         n = len(filters)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter, operation,
-            permission_type, filters_unknown_tags,
-        ) in filters:
+        for filters_row in filters:
+            (
+                resource_type_filter, resource_name_filter, pattern_type_filter, principal_filter, host_filter,
+                operation, permission_type, filters_unknown_tags,
+            ) = filters_row + ()
             if resource_name_filter is None:
                 parts.append(write_bx(resource_type_filter))
             else:
@@ -438,7 +440,8 @@ def _encode_response_1(message: DeleteAclsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(filter_results)
         parts.append(write_ii(throttle_time_ms, n))
-        for error_code, error_message, matching_acls, filter_results_unknown_tags in filter_results:
+        for filter_results_row in filter_results:
+            error_code, error_message, matching_acls, filter_results_unknown_tags = filter_results_row + ()
             if filter_results_unknown_tags:
                 raise absent("filter_results.unknown_tags", "version 1")
             if error_message is None:
@@ -450,10 +453,11 @@ def _encode_response_1(message: DeleteAclsResponse) -> list[Part]:
                 parts.append(body)
             n = len(matching_acls)
             parts.append(write_i(n))
-            for (
-                matching_acls_error_code, matching_acls_error_message, resource_type, resource_name, pattern_type,
-                principal, host, operation, permission_type, matching_acls_unknown_tags,
-            ) in matching_acls:
+            for matching_acls_row in matching_acls:
+                (
+                    matching_acls_error_code, matching_acls_error_message, resource_type, resource_name, pattern_type,
+                    principal, host, operation, permission_type, matching_acls_unknown_tags,
+                ) = matching_acls_row + ()
                 if matching_acls_unknown_tags:
                     raise absent("filter_results.matching_acls.unknown_tags", "version 1")
                 if matching_acls_error_message is None:
@@ -613,7 +617,8 @@ def _encode_response_2(message: DeleteAclsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for error_code, error_message, matching_acls, filter_results_unknown_tags in filter_results:
+        for filter_results_row in filter_results:
+            error_code, error_message, matching_acls, filter_results_unknown_tags = filter_results_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -626,10 +631,11 @@ def _encode_response_2(message: DeleteAclsResponse) -> list[Part]:
                 parts.append(body)
             n = len(matching_acls)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                matching_acls_error_code, matching_acls_error_message, resource_type, resource_name, pattern_type,
-                principal, host, operation, permission_type, matching_acls_unknown_tags,
-            ) in matching_acls:
+            for matching_acls_row in matching_acls:
+                (
+                    matching_acls_error_code, matching_acls_error_message, resource_type, resource_name, pattern_type,
+                    principal, host, operation, permission_type, matching_acls_unknown_tags,
+                ) = matching_acls_row + ()
                 if matching_acls_error_message is None:
                     parts.append(write_hx(matching_acls_error_code))
                 else:

@@ -199,7 +199,8 @@ def _encode_response_0(message: DeleteGroupsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 0-1")
         n = len(results)
         parts.append(write_ii(throttle_time_ms, n))
-        for group_id, error_code, results_unknown_tags in results:
+        for results_row in results:
+            group_id, error_code, results_unknown_tags = results_row + ()
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "versions 0-1")
             body = group_id.encode()
@@ -268,7 +269,8 @@ def _encode_response_2(message: DeleteGroupsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for group_id, error_code, results_unknown_tags in results:
+        for results_row in results:
+            group_id, error_code, results_unknown_tags = results_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.group_id"))

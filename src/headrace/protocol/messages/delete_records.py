@@ -133,7 +133,8 @@ def _encode_request_0(message: DeleteRecordsRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 0-1")
         n = len(topics)
         parts.append(write_i(n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-1")
             body = name.encode()
@@ -142,7 +143,8 @@ def _encode_request_0(message: DeleteRecordsRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, offset, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, offset, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 0-1")
                 parts.append(write_iq(partition_index, offset))
@@ -186,8 +188,8 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             if n < 0 or n * 13 > end - p:
                 raise crowded(n, 13, "topics.partitions", p, end)
             partitions: list[DeleteRecordsPartition] = []
-            if n > 1 and buffer[p + 12 : p + n * 13 : 13].count(0) == n:
-                q = p + n * 13
+            q = p + n * 13
+            if n > 1 and buffer[p + 12 : q : 13].count(0) == n:
                 for partition_index, offset in rows_iqx(view[p:q]):
                     partitions.append(new(DeleteRecordsPartition, (partition_index, offset, ())))
                 p = q
@@ -230,14 +232,16 @@ def _encode_request_2(message: DeleteRecordsRequest) -> list[Part]:
         topics, timeout_ms, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, offset, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, offset, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iq(partition_index, offset) + tag_section(partitions_unknown_tags))
                 else:
@@ -298,7 +302,8 @@ def _encode_response_0(message: DeleteRecordsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 0-1")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-1")
             body = name.encode()
@@ -307,7 +312,8 @@ def _encode_response_0(message: DeleteRecordsResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, low_watermark, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, low_watermark, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 0-1")
                 parts.append(write_iqh(partition_index, low_watermark, error_code))
@@ -350,8 +356,8 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if n < 0 or n * 15 > end - p:
                 raise crowded(n, 15, "topics.partitions", p, end)
             partitions: list[DeleteRecordsPartitionResult] = []
-            if n > 1 and buffer[p + 14 : p + n * 15 : 15].count(0) == n:
-                q = p + n * 15
+            q = p + n * 15
+            if n > 1 and buffer[p + 14 : q : 15].count(0) == n:
                 for partition_index, low_watermark, error_code in rows_iqhx(view[p:q]):
                     partitions.append(new(DeleteRecordsPartitionResult, (
                         partition_index, low_watermark, error_code, (),
@@ -401,14 +407,16 @@ def _encode_response_2(message: DeleteRecordsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, low_watermark, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, low_watermark, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iqh(
                         partition_index, low_watermark, error_code,

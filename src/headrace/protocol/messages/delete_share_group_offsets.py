@@ -128,7 +128,8 @@ def _encode_request_0(message: DeleteShareGroupOffsetsRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
@@ -235,7 +236,10 @@ def _encode_response_0(message: DeleteShareGroupOffsetsResponse) -> list[Part]:
             parts.append(body)
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, topic_id, responses_error_code, responses_error_message, responses_unknown_tags in responses:
+        for responses_row in responses:
+            (
+                topic_name, topic_id, responses_error_code, responses_error_message, responses_unknown_tags,
+            ) = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             body = topic_name.encode()

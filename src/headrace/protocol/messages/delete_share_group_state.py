@@ -107,8 +107,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Del
             if n < 0 or n * 5 > end - p:
                 raise crowded(n, 5, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 4 : p + n * 5 : 5].count(0) == n:
-                q = p + n * 5
+            q = p + n * 5
+            if n > 1 and buffer[p + 4 : q : 5].count(0) == n:
                 for (partition,) in rows_ix(view[p:q]):
                     partitions.append(new(PartitionData, (partition, ())))
                 p = q
@@ -155,7 +155,8 @@ def _encode_request_0(message: DeleteShareGroupStateRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -163,7 +164,8 @@ def _encode_request_0(message: DeleteShareGroupStateRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_i(partition) + tag_section(partitions_unknown_tags))
                 else:
@@ -253,7 +255,8 @@ def _encode_response_0(message: DeleteShareGroupStateResponse) -> list[Part]:
         results, unknown_tags = message
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_id, partitions, results_unknown_tags = results_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
@@ -261,7 +264,8 @@ def _encode_response_0(message: DeleteShareGroupStateResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition, error_code, error_message, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, error_code, error_message, partitions_unknown_tags = partitions_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition, error_code))
                 else:

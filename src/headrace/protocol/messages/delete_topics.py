@@ -252,7 +252,8 @@ def _encode_request_6(message: DeleteTopicsRequest) -> list[Part]:
         topics, topic_names, timeout_ms, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, topic_id, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
@@ -314,7 +315,8 @@ def _encode_response_1(message: DeleteTopicsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 1-3")
         n = len(responses)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, error_code, error_message, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 1-3")
             if name is None:
@@ -385,7 +387,8 @@ def _encode_response_4(message: DeleteTopicsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, error_code, error_message, responses_unknown_tags = responses_row + ()
             if name is None:
                 raise null("responses.name", "version 4")
             body = name.encode()
@@ -473,7 +476,8 @@ def _encode_response_5(message: DeleteTopicsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, error_code, error_message, responses_unknown_tags = responses_row + ()
             if name is None:
                 raise null("responses.name", "version 5")
             body = name.encode()
@@ -574,7 +578,8 @@ def _encode_response_6(message: DeleteTopicsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, topic_id, error_code, error_message, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, error_code, error_message, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             if name is None:

@@ -378,7 +378,8 @@ def _encode_response_1(message: DescribeAclsResponse) -> list[Part]:
             parts.append(body)
         n = len(resources)
         parts.append(write_i(n))
-        for resource_type, resource_name, pattern_type, acls, resources_unknown_tags in resources:
+        for resources_row in resources:
+            resource_type, resource_name, pattern_type, acls, resources_unknown_tags = resources_row + ()
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "version 1")
             body = resource_name.encode()
@@ -387,7 +388,8 @@ def _encode_response_1(message: DescribeAclsResponse) -> list[Part]:
             parts.append(body)
             n = len(acls)
             parts.append(write_bi(pattern_type, n))
-            for principal, host, operation, permission_type, acls_unknown_tags in acls:
+            for acls_row in acls:
+                principal, host, operation, permission_type, acls_unknown_tags = acls_row + ()
                 if acls_unknown_tags:
                     raise absent("resources.acls.unknown_tags", "version 1")
                 body = principal.encode()
@@ -519,7 +521,8 @@ def _encode_response_2(message: DescribeAclsResponse) -> list[Part]:
             parts.append(body)
         n = len(resources)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for resource_type, resource_name, pattern_type, acls, resources_unknown_tags in resources:
+        for resources_row in resources:
+            resource_type, resource_name, pattern_type, acls, resources_unknown_tags = resources_row + ()
             body = resource_name.encode()
             n = len(body)
             if n < 127:
@@ -532,7 +535,8 @@ def _encode_response_2(message: DescribeAclsResponse) -> list[Part]:
                 parts.append(write_bB(pattern_type, n + 1))
             else:
                 parts.append(write_b(pattern_type) + uvarint(n + 1))
-            for principal, host, operation, permission_type, acls_unknown_tags in acls:
+            for acls_row in acls:
+                principal, host, operation, permission_type, acls_unknown_tags = acls_row + ()
                 body = principal.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "resources.acls.principal"))

@@ -146,7 +146,8 @@ def _encode_request_0(message: DescribeClientQuotasRequest) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(components)
         parts.append(write_i(n))
-        for entity_type, match_type, match, components_unknown_tags in components:
+        for components_row in components:
+            entity_type, match_type, match, components_unknown_tags = components_row + ()
             if components_unknown_tags:
                 raise absent("components.unknown_tags", "version 0")
             body = entity_type.encode()
@@ -234,7 +235,8 @@ def _encode_request_1(message: DescribeClientQuotasRequest) -> list[Part]:
         components, strict, unknown_tags = message
         n = len(components)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for entity_type, match_type, match, components_unknown_tags in components:
+        for components_row in components:
+            entity_type, match_type, match, components_unknown_tags = components_row + ()
             body = entity_type.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "components.entity_type"))
@@ -366,12 +368,14 @@ def _encode_response_0(message: DescribeClientQuotasResponse) -> list[Part]:
         else:
             n = len(entries)
             parts.append(write_i(n))
-            for entity, values, entries_unknown_tags in entries:
+            for entries_row in entries:
+                entity, values, entries_unknown_tags = entries_row + ()
                 if entries_unknown_tags:
                     raise absent("entries.unknown_tags", "version 0")
                 n = len(entity)
                 parts.append(write_i(n))
-                for entity_type, entity_name, entity_unknown_tags in entity:
+                for entity_row in entity:
+                    entity_type, entity_name, entity_unknown_tags = entity_row + ()
                     if entity_unknown_tags:
                         raise absent("entries.entity.unknown_tags", "version 0")
                     body = entity_type.encode()
@@ -387,7 +391,8 @@ def _encode_response_0(message: DescribeClientQuotasResponse) -> list[Part]:
                         parts.append(body)
                 n = len(values)
                 parts.append(write_i(n))
-                for key, value, values_unknown_tags in values:
+                for values_row in values:
+                    key, value, values_unknown_tags = values_row + ()
                     if values_unknown_tags:
                         raise absent("entries.values.unknown_tags", "version 0")
                     body = key.encode()
@@ -545,10 +550,12 @@ def _encode_response_1(message: DescribeClientQuotasResponse) -> list[Part]:
         else:
             n = len(entries)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for entity, values, entries_unknown_tags in entries:
+            for entries_row in entries:
+                entity, values, entries_unknown_tags = entries_row + ()
                 n = len(entity)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for entity_type, entity_name, entity_unknown_tags in entity:
+                for entity_row in entity:
+                    entity_type, entity_name, entity_unknown_tags = entity_row + ()
                     body = entity_type.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.entity.entity_type"))
@@ -563,7 +570,8 @@ def _encode_response_1(message: DescribeClientQuotasResponse) -> list[Part]:
                     parts.append(tag_section(entity_unknown_tags) if entity_unknown_tags else b"\0")
                 n = len(values)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for key, value, values_unknown_tags in values:
+                for values_row in values:
+                    key, value, values_unknown_tags = values_row + ()
                     body = key.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entries.values.key"))

@@ -291,7 +291,8 @@ def _encode_response_0(message: DescribeClusterResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            broker_id, host, port, rack, is_fenced, brokers_unknown_tags = brokers_row + ()
             if is_fenced:
                 raise absent("brokers.is_fenced", "version 0")
             body = host.encode()
@@ -439,7 +440,8 @@ def _encode_response_1(message: DescribeClusterResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            broker_id, host, port, rack, is_fenced, brokers_unknown_tags = brokers_row + ()
             if is_fenced:
                 raise absent("brokers.is_fenced", "version 1")
             body = host.encode()
@@ -587,7 +589,8 @@ def _encode_response_2(message: DescribeClusterResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for broker_id, host, port, rack, is_fenced, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            broker_id, host, port, rack, is_fenced, brokers_unknown_tags = brokers_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:

@@ -168,7 +168,8 @@ def _encode_request_1(message: DescribeConfigsRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 1-2")
         n = len(resources)
         parts.append(write_i(n))
-        for resource_type, resource_name, configuration_keys, resources_unknown_tags in resources:
+        for resources_row in resources:
+            resource_type, resource_name, configuration_keys, resources_unknown_tags = resources_row + ()
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "versions 1-2")
             body = resource_name.encode()
@@ -250,7 +251,8 @@ def _encode_request_3(message: DescribeConfigsRequest) -> list[Part]:
             raise absent("unknown_tags", "version 3")
         n = len(resources)
         parts.append(write_i(n))
-        for resource_type, resource_name, configuration_keys, resources_unknown_tags in resources:
+        for resources_row in resources:
+            resource_type, resource_name, configuration_keys, resources_unknown_tags = resources_row + ()
             if resources_unknown_tags:
                 raise absent("resources.unknown_tags", "version 3")
             body = resource_name.encode()
@@ -351,7 +353,8 @@ def _encode_request_4(message: DescribeConfigsRequest) -> list[Part]:
         resources, include_synonyms, include_documentation, unknown_tags = message
         n = len(resources)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for resource_type, resource_name, configuration_keys, resources_unknown_tags in resources:
+        for resources_row in resources:
+            resource_type, resource_name, configuration_keys, resources_unknown_tags = resources_row + ()
             body = resource_name.encode()
             n = len(body)
             if n < 127:
@@ -501,7 +504,8 @@ def _encode_response_1(message: DescribeConfigsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 1-2")
         n = len(results)
         parts.append(write_ii(throttle_time_ms, n))
-        for error_code, error_message, resource_type, resource_name, configs, results_unknown_tags in results:
+        for results_row in results:
+            error_code, error_message, resource_type, resource_name, configs, results_unknown_tags = results_row + ()
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "versions 1-2")
             if error_message is None:
@@ -517,10 +521,11 @@ def _encode_response_1(message: DescribeConfigsResponse) -> list[Part]:
             parts.append(body)
             n = len(configs)
             parts.append(write_i(n))
-            for (
-                name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
-                configs_unknown_tags,
-            ) in configs:
+            for configs_row in configs:
+                (
+                    name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
+                    configs_unknown_tags,
+                ) = configs_row + ()
                 if configs_unknown_tags:
                     raise absent("results.configs.unknown_tags", "versions 1-2")
                 body = name.encode()
@@ -536,7 +541,8 @@ def _encode_response_1(message: DescribeConfigsResponse) -> list[Part]:
                     parts.append(body)
                 n = len(synonyms)
                 parts.append(write_tbti(read_only, config_source, is_sensitive, n))
-                for synonyms_name, synonyms_value, source, synonyms_unknown_tags in synonyms:
+                for synonyms_row in synonyms:
+                    synonyms_name, synonyms_value, source, synonyms_unknown_tags = synonyms_row + ()
                     if synonyms_unknown_tags:
                         raise absent("results.configs.synonyms.unknown_tags", "versions 1-2")
                     body = synonyms_name.encode()
@@ -694,7 +700,8 @@ def _encode_response_3(message: DescribeConfigsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 3")
         n = len(results)
         parts.append(write_ii(throttle_time_ms, n))
-        for error_code, error_message, resource_type, resource_name, configs, results_unknown_tags in results:
+        for results_row in results:
+            error_code, error_message, resource_type, resource_name, configs, results_unknown_tags = results_row + ()
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "version 3")
             if error_message is None:
@@ -710,10 +717,11 @@ def _encode_response_3(message: DescribeConfigsResponse) -> list[Part]:
             parts.append(body)
             n = len(configs)
             parts.append(write_i(n))
-            for (
-                name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
-                configs_unknown_tags,
-            ) in configs:
+            for configs_row in configs:
+                (
+                    name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
+                    configs_unknown_tags,
+                ) = configs_row + ()
                 if configs_unknown_tags:
                     raise absent("results.configs.unknown_tags", "version 3")
                 body = name.encode()
@@ -729,7 +737,8 @@ def _encode_response_3(message: DescribeConfigsResponse) -> list[Part]:
                     parts.append(body)
                 n = len(synonyms)
                 parts.append(write_tbti(read_only, config_source, is_sensitive, n))
-                for synonyms_name, synonyms_value, source, synonyms_unknown_tags in synonyms:
+                for synonyms_row in synonyms:
+                    synonyms_name, synonyms_value, source, synonyms_unknown_tags = synonyms_row + ()
                     if synonyms_unknown_tags:
                         raise absent("results.configs.synonyms.unknown_tags", "version 3")
                     body = synonyms_name.encode()
@@ -934,7 +943,8 @@ def _encode_response_4(message: DescribeConfigsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for error_code, error_message, resource_type, resource_name, configs, results_unknown_tags in results:
+        for results_row in results:
+            error_code, error_message, resource_type, resource_name, configs, results_unknown_tags = results_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -954,10 +964,11 @@ def _encode_response_4(message: DescribeConfigsResponse) -> list[Part]:
             parts.append(body)
             n = len(configs)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
-                configs_unknown_tags,
-            ) in configs:
+            for configs_row in configs:
+                (
+                    name, value, read_only, config_source, is_sensitive, synonyms, config_type, documentation,
+                    configs_unknown_tags,
+                ) = configs_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.name"))
@@ -974,7 +985,8 @@ def _encode_response_4(message: DescribeConfigsResponse) -> list[Part]:
                     parts.append(write_tbtB(read_only, config_source, is_sensitive, n + 1))
                 else:
                     parts.append(write_tbt(read_only, config_source, is_sensitive) + uvarint(n + 1))
-                for synonyms_name, synonyms_value, source, synonyms_unknown_tags in synonyms:
+                for synonyms_row in synonyms:
+                    synonyms_name, synonyms_value, source, synonyms_unknown_tags = synonyms_row + ()
                     body = synonyms_name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.configs.synonyms.name"))

@@ -130,7 +130,8 @@ def _encode_request_1(message: DescribeDelegationTokenRequest) -> list[Part]:
         else:
             n = len(owners)
             parts.append(write_i(n))
-            for principal_type, principal_name, owners_unknown_tags in owners:
+            for owners_row in owners:
+                principal_type, principal_name, owners_unknown_tags = owners_row + ()
                 if owners_unknown_tags:
                     raise absent("owners.unknown_tags", "version 1")
                 body = principal_type.encode()
@@ -213,7 +214,8 @@ def _encode_request_2(message: DescribeDelegationTokenRequest) -> list[Part]:
         else:
             n = len(owners)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for principal_type, principal_name, owners_unknown_tags in owners:
+            for owners_row in owners:
+                principal_type, principal_name, owners_unknown_tags = owners_row + ()
                 body = principal_type.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "owners.principal_type"))
@@ -321,10 +323,11 @@ def _encode_response_1(message: DescribeDelegationTokenResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(tokens)
         parts.append(write_hi(error_code, n))
-        for (
-            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
-            issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
-        ) in tokens:
+        for tokens_row in tokens:
+            (
+                principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+                issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
+            ) = tokens_row + ()
             if token_requester_principal_type != "":
                 raise absent("tokens.token_requester_principal_type", "version 1")
             if token_requester_principal_name != "":
@@ -348,7 +351,8 @@ def _encode_response_1(message: DescribeDelegationTokenResponse) -> list[Part]:
             parts.append(hmac)
             n = len(renewers)
             parts.append(write_i(n))
-            for renewers_principal_type, renewers_principal_name, renewers_unknown_tags in renewers:
+            for renewers_row in renewers:
+                renewers_principal_type, renewers_principal_name, renewers_unknown_tags = renewers_row + ()
                 if renewers_unknown_tags:
                     raise absent("tokens.renewers.unknown_tags", "version 1")
                 body = renewers_principal_type.encode()
@@ -491,10 +495,11 @@ def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for (
-            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
-            issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
-        ) in tokens:
+        for tokens_row in tokens:
+            (
+                principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+                issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
+            ) = tokens_row + ()
             if token_requester_principal_type != "":
                 raise absent("tokens.token_requester_principal_type", "version 2")
             if token_requester_principal_name != "":
@@ -521,7 +526,8 @@ def _encode_response_2(message: DescribeDelegationTokenResponse) -> list[Part]:
             parts.append(hmac)
             n = len(renewers)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for renewers_principal_type, renewers_principal_name, renewers_unknown_tags in renewers:
+            for renewers_row in renewers:
+                renewers_principal_type, renewers_principal_name, renewers_unknown_tags = renewers_row + ()
                 body = renewers_principal_type.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_type"))
@@ -685,10 +691,11 @@ def _encode_response_3(message: DescribeDelegationTokenResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for (
-            principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
-            issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
-        ) in tokens:
+        for tokens_row in tokens:
+            (
+                principal_type, principal_name, token_requester_principal_type, token_requester_principal_name,
+                issue_timestamp, expiry_timestamp, max_timestamp, token_id, hmac, renewers, tokens_unknown_tags,
+            ) = tokens_row + ()
             body = principal_type.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.principal_type"))
@@ -719,7 +726,8 @@ def _encode_response_3(message: DescribeDelegationTokenResponse) -> list[Part]:
             parts.append(hmac)
             n = len(renewers)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for renewers_principal_type, renewers_principal_name, renewers_unknown_tags in renewers:
+            for renewers_row in renewers:
+                renewers_principal_type, renewers_principal_name, renewers_unknown_tags = renewers_row + ()
                 body = renewers_principal_type.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "tokens.renewers.principal_type"))

@@ -348,10 +348,11 @@ def _encode_response_0(message: DescribeGroupsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(groups)
         parts.append(write_i(n))
-        for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is not None:
                 raise absent("groups.error_message", "version 0")
             if authorized_operations != -2147483648:
@@ -376,10 +377,11 @@ def _encode_response_0(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(write_i(n))
-            for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                    members_unknown_tags,
+                ) = members_row + ()
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "version 0")
                 body = member_id.encode()
@@ -510,10 +512,11 @@ def _encode_response_1(message: DescribeGroupsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 1-2")
         n = len(groups)
         parts.append(write_ii(throttle_time_ms, n))
-        for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is not None:
                 raise absent("groups.error_message", "versions 1-2")
             if authorized_operations != -2147483648:
@@ -538,10 +541,11 @@ def _encode_response_1(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(write_i(n))
-            for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                    members_unknown_tags,
+                ) = members_row + ()
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "versions 1-2")
                 body = member_id.encode()
@@ -677,10 +681,11 @@ def _encode_response_3(message: DescribeGroupsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 3")
         n = len(groups)
         parts.append(write_ii(throttle_time_ms, n))
-        for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is not None:
                 raise absent("groups.error_message", "version 3")
             if groups_unknown_tags:
@@ -703,10 +708,11 @@ def _encode_response_3(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(write_i(n))
-            for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                    members_unknown_tags,
+                ) = members_row + ()
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "version 3")
                 body = member_id.encode()
@@ -858,10 +864,11 @@ def _encode_response_4(message: DescribeGroupsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 4")
         n = len(groups)
         parts.append(write_ii(throttle_time_ms, n))
-        for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is not None:
                 raise absent("groups.error_message", "version 4")
             if groups_unknown_tags:
@@ -884,10 +891,11 @@ def _encode_response_4(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(write_i(n))
-            for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                    members_unknown_tags,
+                ) = members_row + ()
                 if members_unknown_tags:
                     raise absent("groups.members.unknown_tags", "version 4")
                 body = member_id.encode()
@@ -1086,10 +1094,11 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is not None:
                 raise absent("groups.error_message", "version 5")
             body = group_id.encode()
@@ -1113,10 +1122,11 @@ def _encode_response_5(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                    members_unknown_tags,
+                ) = members_row + ()
                 body = member_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
@@ -1333,10 +1343,11 @@ def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, protocol_type, protocol_data, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -1365,10 +1376,11 @@ def _encode_response_6(message: DescribeGroupsResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, group_instance_id, client_id, client_host, member_metadata, member_assignment,
+                    members_unknown_tags,
+                ) = members_row + ()
                 body = member_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))

@@ -148,7 +148,8 @@ def _encode_request_1(message: DescribeLogDirsRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(write_i(n))
-            for topic, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic, partitions, topics_unknown_tags = topics_row + ()
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "version 1")
                 body = topic.encode()
@@ -229,7 +230,8 @@ def _encode_request_2(message: DescribeLogDirsRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for topic, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic, partitions, topics_unknown_tags = topics_row + ()
                 body = topic.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
@@ -308,9 +310,10 @@ def _encode_response_1(message: DescribeLogDirsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(results)
         parts.append(write_ii(throttle_time_ms, n))
-        for (
-            results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
-        ) in results:
+        for results_row in results:
+            (
+                results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
+            ) = results_row + ()
             if results_unknown_tags:
                 raise absent("results.unknown_tags", "version 1")
             body = log_dir.encode()
@@ -319,7 +322,8 @@ def _encode_response_1(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(body)
             n = len(topics)
             parts.append(write_i(n))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 if topics_unknown_tags:
                     raise absent("results.topics.unknown_tags", "version 1")
                 body = name.encode()
@@ -328,7 +332,10 @@ def _encode_response_1(message: DescribeLogDirsResponse) -> list[Part]:
                 parts.append(body)
                 n = len(partitions)
                 parts.append(write_i(n))
-                for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if partitions_unknown_tags:
                         raise absent("results.topics.partitions.unknown_tags", "version 1")
                     parts.append(write_iqqt(partition_index, partition_size, offset_lag, is_future_key))
@@ -391,8 +398,8 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 22 > end - p:
                     raise crowded(n, 22, "results.topics.partitions", p, end)
                 partitions: list[DescribeLogDirsPartition] = []
-                if n > 1 and buffer[p + 21 : p + n * 22 : 22].count(0) == n:
-                    q = p + n * 22
+                q = p + n * 22
+                if n > 1 and buffer[p + 21 : q : 22].count(0) == n:
                     for partition_index, partition_size, offset_lag, is_future_key in rows_iqqtx(view[p:q]):
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, (),
@@ -452,9 +459,10 @@ def _encode_response_2(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
-        ) in results:
+        for results_row in results:
+            (
+                results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
+            ) = results_row + ()
             body = log_dir.encode()
             n = len(body)
             if n < 127:
@@ -464,14 +472,18 @@ def _encode_response_2(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(body)
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
                 parts.append(body)
                 n = len(partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if partitions_unknown_tags:
                         parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,
@@ -540,8 +552,8 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 22 > end - p:
                     raise crowded(n, 22, "results.topics.partitions", p, end)
                 partitions: list[DescribeLogDirsPartition] = []
-                if n > 1 and buffer[p + 21 : p + n * 22 : 22].count(0) == n:
-                    q = p + n * 22
+                q = p + n * 22
+                if n > 1 and buffer[p + 21 : q : 22].count(0) == n:
                     for partition_index, partition_size, offset_lag, is_future_key in rows_iqqtx(view[p:q]):
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, (),
@@ -601,9 +613,10 @@ def _encode_response_3(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for (
-            results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
-        ) in results:
+        for results_row in results:
+            (
+                results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
+            ) = results_row + ()
             body = log_dir.encode()
             n = len(body)
             if n < 127:
@@ -613,14 +626,18 @@ def _encode_response_3(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(body)
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
                 parts.append(body)
                 n = len(partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if partitions_unknown_tags:
                         parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,
@@ -689,8 +706,8 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 22 > end - p:
                     raise crowded(n, 22, "results.topics.partitions", p, end)
                 partitions: list[DescribeLogDirsPartition] = []
-                if n > 1 and buffer[p + 21 : p + n * 22 : 22].count(0) == n:
-                    q = p + n * 22
+                q = p + n * 22
+                if n > 1 and buffer[p + 21 : q : 22].count(0) == n:
                     for partition_index, partition_size, offset_lag, is_future_key in rows_iqqtx(view[p:q]):
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, (),
@@ -752,9 +769,10 @@ def _encode_response_4(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for (
-            results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
-        ) in results:
+        for results_row in results:
+            (
+                results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
+            ) = results_row + ()
             body = log_dir.encode()
             n = len(body)
             if n < 127:
@@ -764,14 +782,18 @@ def _encode_response_4(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(body)
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
                 parts.append(body)
                 n = len(partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if partitions_unknown_tags:
                         parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,
@@ -843,8 +865,8 @@ def _decode_response_5(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 22 > end - p:
                     raise crowded(n, 22, "results.topics.partitions", p, end)
                 partitions: list[DescribeLogDirsPartition] = []
-                if n > 1 and buffer[p + 21 : p + n * 22 : 22].count(0) == n:
-                    q = p + n * 22
+                q = p + n * 22
+                if n > 1 and buffer[p + 21 : q : 22].count(0) == n:
                     for partition_index, partition_size, offset_lag, is_future_key in rows_iqqtx(view[p:q]):
                         partitions.append(new(DescribeLogDirsPartition, (
                             partition_index, partition_size, offset_lag, is_future_key, (),
@@ -906,9 +928,10 @@ def _encode_response_5(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for (
-            results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
-        ) in results:
+        for results_row in results:
+            (
+                results_error_code, log_dir, topics, total_bytes, usable_bytes, is_cordoned, results_unknown_tags,
+            ) = results_row + ()
             body = log_dir.encode()
             n = len(body)
             if n < 127:
@@ -918,14 +941,18 @@ def _encode_response_5(message: DescribeLogDirsResponse) -> list[Part]:
             parts.append(body)
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.topics.name"))
                 parts.append(body)
                 n = len(partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, partition_size, offset_lag, is_future_key, partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if partitions_unknown_tags:
                         parts.append(write_iqqt(
                             partition_index, partition_size, offset_lag, is_future_key,

@@ -142,7 +142,8 @@ def _encode_request_0(message: DescribeProducersRequest) -> list[Part]:
         topics, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, partition_indexes, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partition_indexes, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -217,8 +218,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 37 > end - p:
                     raise crowded(n, 37, "topics.partitions.active_producers", p, end)
                 active_producers: list[ProducerState] = []
-                if n > 1 and buffer[p + 36 : p + n * 37 : 37].count(0) == n:
-                    q = p + n * 37
+                q = p + n * 37
+                if n > 1 and buffer[p + 36 : q : 37].count(0) == n:
                     for (
                         producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
                         current_txn_start_offset,
@@ -288,14 +289,18 @@ def _encode_response_0(message: DescribeProducersResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, error_code, error_message, active_producers, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, error_code, error_message, active_producers, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition_index, error_code))
                 else:
@@ -310,10 +315,11 @@ def _encode_response_0(message: DescribeProducersResponse) -> list[Part]:
                     parts.append(body)
                 n = len(active_producers)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
-                    current_txn_start_offset, active_producers_unknown_tags,
-                ) in active_producers:
+                for active_producers_row in active_producers:
+                    (
+                        producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,
+                        current_txn_start_offset, active_producers_unknown_tags,
+                    ) = active_producers_row + ()
                     if active_producers_unknown_tags:
                         parts.append(write_qiiqiq(
                             producer_id, producer_epoch, last_sequence, last_timestamp, coordinator_epoch,

@@ -172,8 +172,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Des
             if n < 0 or n * 5 > end - p:
                 raise crowded(n, 5, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 4 : p + n * 5 : 5].count(0) == n:
-                q = p + n * 5
+            q = p + n * 5
+            if n > 1 and buffer[p + 4 : q : 5].count(0) == n:
                 for (partition_index,) in rows_ix(view[p:q]):
                     partitions.append(new(PartitionData, (partition_index, ())))
                 p = q
@@ -216,14 +216,16 @@ def _encode_request_0(message: DescribeQuorumRequest) -> list[Part]:
         topics, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_i(partition_index) + tag_section(partitions_unknown_tags))
                 else:
@@ -284,8 +286,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 13 > end - p:
                     raise crowded(n, 13, "topics.partitions.current_voters", p, end)
                 current_voters: list[ReplicaState] = []
-                if n > 1 and buffer[p + 12 : p + n * 13 : 13].count(0) == n:
-                    q = p + n * 13
+                q = p + n * 13
+                if n > 1 and buffer[p + 12 : q : 13].count(0) == n:
                     for replica_id, log_end_offset in rows_iqx(view[p:q]):
                         current_voters.append(new(ReplicaState, (replica_id, ZERO_UUID, log_end_offset, -1, -1, ())))
                     p = q
@@ -311,8 +313,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 13 > end - p:
                     raise crowded(n, 13, "topics.partitions.observers", p, end)
                 observers: list[ReplicaState] = []
-                if n > 1 and buffer[p + 12 : p + n * 13 : 13].count(0) == n:
-                    q = p + n * 13
+                q = p + n * 13
+                if n > 1 and buffer[p + 12 : q : 13].count(0) == n:
                     for observers_replica_id, observers_log_end_offset in rows_iqx(view[p:q]):
                         observers.append(new(ReplicaState, (
                             observers_replica_id, ZERO_UUID, observers_log_end_offset, -1, -1, (),
@@ -375,17 +377,19 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
-                high_watermark, current_voters, observers, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
+                    high_watermark, current_voters, observers, partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(current_voters)
                 if n < 127:
                     parts.append(write_ihiiqB(
@@ -395,10 +399,11 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
                     parts.append(write_ihiiq(
                         partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark,
                     ) + uvarint(n + 1))
-                for (
-                    replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
-                    current_voters_unknown_tags,
-                ) in current_voters:
+                for current_voters_row in current_voters:
+                    (
+                        replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp,
+                        last_caught_up_timestamp, current_voters_unknown_tags,
+                    ) = current_voters_row + ()
                     if replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.current_voters.replica_directory_id", "version 0")
                     if current_voters_unknown_tags:
@@ -407,10 +412,11 @@ def _encode_response_0(message: DescribeQuorumResponse) -> list[Part]:
                         parts.append(write_iqx(replica_id, log_end_offset))
                 n = len(observers)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
-                    observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
-                ) in observers:
+                for observers_row in observers:
+                    (
+                        observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
+                        observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
+                    ) = observers_row + ()
                     if observers_replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.observers.replica_directory_id", "version 0")
                     if observers_unknown_tags:
@@ -476,8 +482,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 29 > end - p:
                     raise crowded(n, 29, "topics.partitions.current_voters", p, end)
                 current_voters: list[ReplicaState] = []
-                if n > 1 and buffer[p + 28 : p + n * 29 : 29].count(0) == n:
-                    q = p + n * 29
+                q = p + n * 29
+                if n > 1 and buffer[p + 28 : q : 29].count(0) == n:
                     for (
                         replica_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
                     ) in rows_iqqqx(view[p:q]):
@@ -511,8 +517,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 29 > end - p:
                     raise crowded(n, 29, "topics.partitions.observers", p, end)
                 observers: list[ReplicaState] = []
-                if n > 1 and buffer[p + 28 : p + n * 29 : 29].count(0) == n:
-                    q = p + n * 29
+                q = p + n * 29
+                if n > 1 and buffer[p + 28 : q : 29].count(0) == n:
                     for (
                         observers_replica_id, observers_log_end_offset, observers_last_fetch_timestamp,
                         observers_last_caught_up_timestamp,
@@ -585,17 +591,19 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
-                high_watermark, current_voters, observers, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
+                    high_watermark, current_voters, observers, partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(current_voters)
                 if n < 127:
                     parts.append(write_ihiiqB(
@@ -605,10 +613,11 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
                     parts.append(write_ihiiq(
                         partition_index, partitions_error_code, leader_id, leader_epoch, high_watermark,
                     ) + uvarint(n + 1))
-                for (
-                    replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
-                    current_voters_unknown_tags,
-                ) in current_voters:
+                for current_voters_row in current_voters:
+                    (
+                        replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp,
+                        last_caught_up_timestamp, current_voters_unknown_tags,
+                    ) = current_voters_row + ()
                     if replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.current_voters.replica_directory_id", "version 1")
                     if current_voters_unknown_tags:
@@ -621,10 +630,11 @@ def _encode_response_1(message: DescribeQuorumResponse) -> list[Part]:
                         ))
                 n = len(observers)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
-                    observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
-                ) in observers:
+                for observers_row in observers:
+                    (
+                        observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
+                        observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
+                    ) = observers_row + ()
                     if observers_replica_directory_id != ZERO_UUID:
                         raise absent("topics.partitions.observers.replica_directory_id", "version 1")
                     if observers_unknown_tags:
@@ -724,8 +734,8 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 45 > end - p:
                     raise crowded(n, 45, "topics.partitions.current_voters", p, end)
                 current_voters: list[ReplicaState] = []
-                if n > 1 and buffer[p + 44 : p + n * 45 : 45].count(0) == n:
-                    q = p + n * 45
+                q = p + n * 45
+                if n > 1 and buffer[p + 44 : q : 45].count(0) == n:
                     for (
                         replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp,
                         last_caught_up_timestamp,
@@ -763,8 +773,8 @@ def _decode_response_2(buffer: Buffer, view: memoryview, p: int, end: int) -> De
                 if n < 0 or n * 45 > end - p:
                     raise crowded(n, 45, "topics.partitions.observers", p, end)
                 observers: list[ReplicaState] = []
-                if n > 1 and buffer[p + 44 : p + n * 45 : 45].count(0) == n:
-                    q = p + n * 45
+                q = p + n * 45
+                if n > 1 and buffer[p + 44 : q : 45].count(0) == n:
                     for (
                         observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
                         observers_last_fetch_timestamp, observers_last_caught_up_timestamp,
@@ -898,17 +908,19 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
-                high_watermark, current_voters, observers, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, leader_id, leader_epoch,
+                    high_watermark, current_voters, observers, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_error_message is None:
                     parts.append(write_ihx(partition_index, partitions_error_code))
                 else:
@@ -926,10 +938,11 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                     parts.append(write_iiqB(leader_id, leader_epoch, high_watermark, n + 1))
                 else:
                     parts.append(write_iiq(leader_id, leader_epoch, high_watermark) + uvarint(n + 1))
-                for (
-                    replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp, last_caught_up_timestamp,
-                    current_voters_unknown_tags,
-                ) in current_voters:
+                for current_voters_row in current_voters:
+                    (
+                        replica_id, replica_directory_id, log_end_offset, last_fetch_timestamp,
+                        last_caught_up_timestamp, current_voters_unknown_tags,
+                    ) = current_voters_row + ()
                     if len(replica_directory_id) != 16:
                         raise wrong_size(replica_directory_id, "topics.partitions.current_voters.replica_directory_id")
                     if current_voters_unknown_tags:
@@ -944,10 +957,11 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
                         ))
                 n = len(observers)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
-                    observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
-                ) in observers:
+                for observers_row in observers:
+                    (
+                        observers_replica_id, observers_replica_directory_id, observers_log_end_offset,
+                        observers_last_fetch_timestamp, observers_last_caught_up_timestamp, observers_unknown_tags,
+                    ) = observers_row + ()
                     if len(observers_replica_directory_id) != 16:
                         raise wrong_size(
                             observers_replica_directory_id, "topics.partitions.observers.replica_directory_id",
@@ -966,13 +980,15 @@ def _encode_response_2(message: DescribeQuorumResponse) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(nodes)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, listeners, nodes_unknown_tags in nodes:
+        for nodes_row in nodes:
+            node_id, listeners, nodes_unknown_tags = nodes_row + ()
             n = len(listeners)
             if n < 127:
                 parts.append(write_iB(node_id, n + 1))
             else:
                 parts.append(write_i(node_id) + uvarint(n + 1))
-            for name, host, port, listeners_unknown_tags in listeners:
+            for listeners_row in listeners:
+                name, host, port, listeners_unknown_tags = listeners_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "nodes.listeners.name"))

@@ -187,7 +187,8 @@ def _encode_request_0(message: DescribeShareGroupOffsetsRequest) -> list[Part]:
         groups, unknown_tags = message
         n = len(groups)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for group_id, topics, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, topics, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
@@ -197,7 +198,8 @@ def _encode_request_0(message: DescribeShareGroupOffsetsRequest) -> list[Part]:
             else:
                 n = len(topics)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for topic_name, partitions, topics_unknown_tags in topics:
+                for topics_row in topics:
+                    topic_name, partitions, topics_unknown_tags = topics_row + ()
                     body = topic_name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.topic_name"))
@@ -352,14 +354,16 @@ def _encode_response_0(message: DescribeShareGroupOffsetsResponse) -> list[Part]
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for group_id, topics, error_code, error_message, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, topics, error_code, error_message, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
             parts.append(body)
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for topic_name, topic_id, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_name, topic_id, partitions, topics_unknown_tags = topics_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "groups.topics.topic_id")
                 body = topic_name.encode()
@@ -371,10 +375,11 @@ def _encode_response_0(message: DescribeShareGroupOffsetsResponse) -> list[Part]
                     parts.append(write_16sB(topic_id, n + 1))
                 else:
                     parts.append(write_16s(topic_id) + uvarint(n + 1))
-                for (
-                    partition_index, start_offset, leader_epoch, lag, partitions_error_code, partitions_error_message,
-                    partitions_unknown_tags,
-                ) in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, start_offset, leader_epoch, lag, partitions_error_code,
+                        partitions_error_message, partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if partitions_error_message is None:
                         parts.append(write_iqihx(partition_index, start_offset, leader_epoch, partitions_error_code))
                     else:
@@ -547,14 +552,16 @@ def _encode_response_1(message: DescribeShareGroupOffsetsResponse) -> list[Part]
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for group_id, topics, error_code, error_message, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, topics, error_code, error_message, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
             parts.append(body)
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for topic_name, topic_id, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_name, topic_id, partitions, topics_unknown_tags = topics_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "groups.topics.topic_id")
                 body = topic_name.encode()
@@ -566,10 +573,11 @@ def _encode_response_1(message: DescribeShareGroupOffsetsResponse) -> list[Part]
                     parts.append(write_16sB(topic_id, n + 1))
                 else:
                     parts.append(write_16s(topic_id) + uvarint(n + 1))
-                for (
-                    partition_index, start_offset, leader_epoch, lag, partitions_error_code, partitions_error_message,
-                    partitions_unknown_tags,
-                ) in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, start_offset, leader_epoch, lag, partitions_error_code,
+                        partitions_error_message, partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if partitions_error_message is None:
                         parts.append(write_iqiqhx(
                             partition_index, start_offset, leader_epoch, lag, partitions_error_code,

@@ -173,7 +173,8 @@ def _encode_request_0(message: DescribeTopicPartitionsRequest) -> list[Part]:
         topics, response_partition_limit, cursor, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -353,9 +354,10 @@ def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                error_code, name, topic_id, is_internal, partitions, topic_authorized_operations, topics_unknown_tags,
+            ) = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
@@ -373,10 +375,11 @@ def _encode_response_0(message: DescribeTopicPartitionsResponse) -> list[Part]:
                 parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
                 parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                eligible_leader_replicas, last_known_elr, offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    eligible_leader_replicas, last_known_elr, offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(replica_nodes)
                 if n < 127:
                     parts.append(write_hiiiB(partitions_error_code, partition_index, leader_id, leader_epoch, n + 1))

@@ -232,10 +232,11 @@ def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
-            producer_id, producer_epoch, topics, transaction_states_unknown_tags,
-        ) in transaction_states:
+        for transaction_states_row in transaction_states:
+            (
+                error_code, transactional_id, transaction_state, transaction_timeout_ms, transaction_start_time_ms,
+                producer_id, producer_epoch, topics, transaction_states_unknown_tags,
+            ) = transaction_states_row + ()
             body = transactional_id.encode()
             n = len(body)
             if n < 127:
@@ -256,7 +257,8 @@ def _encode_response_0(message: DescribeTransactionsResponse) -> list[Part]:
                 parts.append(write_iqqh(
                     transaction_timeout_ms, transaction_start_time_ms, producer_id, producer_epoch,
                 ) + uvarint(n + 1))
-            for topic, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic, partitions, topics_unknown_tags = topics_row + ()
                 body = topic.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.topics.topic"))

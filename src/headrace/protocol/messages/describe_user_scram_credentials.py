@@ -128,7 +128,8 @@ def _encode_request_0(message: DescribeUserScramCredentialsRequest) -> list[Part
         else:
             n = len(users)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, users_unknown_tags in users:
+            for users_row in users:
+                name, users_unknown_tags = users_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "users.name"))
@@ -204,8 +205,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> De
             if n < 0 or n * 6 > end - p:
                 raise crowded(n, 6, "results.credential_infos", p, end)
             credential_infos: list[CredentialInfo] = []
-            if n > 1 and buffer[p + 5 : p + n * 6 : 6].count(0) == n:
-                q = p + n * 6
+            q = p + n * 6
+            if n > 1 and buffer[p + 5 : q : 6].count(0) == n:
                 for mechanism, iterations in rows_bix(view[p:q]):
                     credential_infos.append(new(CredentialInfo, (mechanism, iterations, ())))
                 p = q
@@ -260,7 +261,8 @@ def _encode_response_0(message: DescribeUserScramCredentialsResponse) -> list[Pa
             parts.append(body)
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for user, results_error_code, results_error_message, credential_infos, results_unknown_tags in results:
+        for results_row in results:
+            user, results_error_code, results_error_message, credential_infos, results_unknown_tags = results_row + ()
             body = user.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.user"))
@@ -277,7 +279,8 @@ def _encode_response_0(message: DescribeUserScramCredentialsResponse) -> list[Pa
                 parts.append(body)
             n = len(credential_infos)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for mechanism, iterations, credential_infos_unknown_tags in credential_infos:
+            for credential_infos_row in credential_infos:
+                mechanism, iterations, credential_infos_unknown_tags = credential_infos_row + ()
                 if credential_infos_unknown_tags:
                     parts.append(write_bi(mechanism, iterations) + tag_section(credential_infos_unknown_tags))
                 else:

@@ -142,7 +142,8 @@ def _encode_request_0(message: ElectLeadersRequest) -> list[Part]:
         else:
             n = len(topic_partitions)
             parts.append(write_i(n))
-            for topic, partitions, topic_partitions_unknown_tags in topic_partitions:
+            for topic_partitions_row in topic_partitions:
+                topic, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
                 if topic_partitions_unknown_tags:
                     raise absent("topic_partitions.unknown_tags", "version 0")
                 body = topic.encode()
@@ -211,7 +212,8 @@ def _encode_request_1(message: ElectLeadersRequest) -> list[Part]:
         else:
             n = len(topic_partitions)
             parts.append(write_bi(election_type, n))
-            for topic, partitions, topic_partitions_unknown_tags in topic_partitions:
+            for topic_partitions_row in topic_partitions:
+                topic, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
                 if topic_partitions_unknown_tags:
                     raise absent("topic_partitions.unknown_tags", "version 1")
                 body = topic.encode()
@@ -296,7 +298,8 @@ def _encode_request_2(message: ElectLeadersRequest) -> list[Part]:
                 parts.append(write_bB(election_type, n + 1))
             else:
                 parts.append(write_b(election_type) + uvarint(n + 1))
-            for topic, partitions, topic_partitions_unknown_tags in topic_partitions:
+            for topic_partitions_row in topic_partitions:
+                topic, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
                 body = topic.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_partitions.topic"))
@@ -378,7 +381,8 @@ def _encode_response_0(message: ElectLeadersResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(replica_election_results)
         parts.append(write_ii(throttle_time_ms, n))
-        for topic, partition_result, replica_election_results_unknown_tags in replica_election_results:
+        for replica_election_results_row in replica_election_results:
+            topic, partition_result, replica_election_results_unknown_tags = replica_election_results_row + ()
             if replica_election_results_unknown_tags:
                 raise absent("replica_election_results.unknown_tags", "version 0")
             body = topic.encode()
@@ -387,9 +391,10 @@ def _encode_response_0(message: ElectLeadersResponse) -> list[Part]:
             parts.append(body)
             n = len(partition_result)
             parts.append(write_i(n))
-            for (
-                partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
-            ) in partition_result:
+            for partition_result_row in partition_result:
+                (
+                    partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
+                ) = partition_result_row + ()
                 if partition_result_unknown_tags:
                     raise absent("replica_election_results.partition_result.unknown_tags", "version 0")
                 if error_message is None:
@@ -468,7 +473,8 @@ def _encode_response_1(message: ElectLeadersResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(replica_election_results)
         parts.append(write_ihi(throttle_time_ms, error_code, n))
-        for topic, partition_result, replica_election_results_unknown_tags in replica_election_results:
+        for replica_election_results_row in replica_election_results:
+            topic, partition_result, replica_election_results_unknown_tags = replica_election_results_row + ()
             if replica_election_results_unknown_tags:
                 raise absent("replica_election_results.unknown_tags", "version 1")
             body = topic.encode()
@@ -477,9 +483,10 @@ def _encode_response_1(message: ElectLeadersResponse) -> list[Part]:
             parts.append(body)
             n = len(partition_result)
             parts.append(write_i(n))
-            for (
-                partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
-            ) in partition_result:
+            for partition_result_row in partition_result:
+                (
+                    partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
+                ) = partition_result_row + ()
                 if partition_result_unknown_tags:
                     raise absent("replica_election_results.partition_result.unknown_tags", "version 1")
                 if error_message is None:
@@ -588,16 +595,18 @@ def _encode_response_2(message: ElectLeadersResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for topic, partition_result, replica_election_results_unknown_tags in replica_election_results:
+        for replica_election_results_row in replica_election_results:
+            topic, partition_result, replica_election_results_unknown_tags = replica_election_results_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "replica_election_results.topic"))
             parts.append(body)
             n = len(partition_result)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
-            ) in partition_result:
+            for partition_result_row in partition_result:
+                (
+                    partition_id, partition_result_error_code, error_message, partition_result_unknown_tags,
+                ) = partition_result_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition_id, partition_result_error_code))
                 else:

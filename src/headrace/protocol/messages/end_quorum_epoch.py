@@ -202,7 +202,8 @@ def _encode_request_0(message: EndQuorumEpochRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_i(n))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
             body = topic_name.encode()
@@ -211,10 +212,11 @@ def _encode_request_0(message: EndQuorumEpochRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, leader_id, leader_epoch, preferred_successors, preferred_candidates,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, leader_id, leader_epoch, preferred_successors, preferred_candidates,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
                 n = len(preferred_successors)
@@ -287,8 +289,8 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> End
                 if n < 0 or n * 21 > end - p:
                     raise crowded(n, 21, "topics.partitions.preferred_candidates", p, end)
                 preferred_candidates: list[ReplicaInfo] = []
-                if n > 1 and buffer[p + 20 : p + n * 21 : 21].count(0) == n:
-                    q = p + n * 21
+                q = p + n * 21
+                if n > 1 and buffer[p + 20 : q : 21].count(0) == n:
                     for candidate_id, candidate_directory_id in rows_i16sx(view[p:q]):
                         preferred_candidates.append(new(ReplicaInfo, (candidate_id, candidate_directory_id, ())))
                     p = q
@@ -387,23 +389,28 @@ def _encode_request_1(message: EndQuorumEpochRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, leader_id, leader_epoch, preferred_successors, preferred_candidates,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, leader_id, leader_epoch, preferred_successors, preferred_candidates,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(preferred_candidates)
                 if n < 127:
                     parts.append(write_iiiB(partition_index, leader_id, leader_epoch, n + 1))
                 else:
                     parts.append(write_iii(partition_index, leader_id, leader_epoch) + uvarint(n + 1))
-                for candidate_id, candidate_directory_id, preferred_candidates_unknown_tags in preferred_candidates:
+                for preferred_candidates_row in preferred_candidates:
+                    (
+                        candidate_id, candidate_directory_id, preferred_candidates_unknown_tags,
+                    ) = preferred_candidates_row + ()
                     if len(candidate_directory_id) != 16:
                         raise wrong_size(
                             candidate_directory_id, "topics.partitions.preferred_candidates.candidate_directory_id",
@@ -418,7 +425,8 @@ def _encode_request_1(message: EndQuorumEpochRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(leader_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, host, port, leader_endpoints_unknown_tags in leader_endpoints:
+        for leader_endpoints_row in leader_endpoints:
+            name, host, port, leader_endpoints_unknown_tags = leader_endpoints_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "leader_endpoints.name"))
@@ -487,7 +495,8 @@ def _encode_response_0(message: EndQuorumEpochResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(topics)
         parts.append(write_hi(error_code, n))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
             body = topic_name.encode()
@@ -496,7 +505,10 @@ def _encode_response_0(message: EndQuorumEpochResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
                 parts.append(write_ihii(partition_index, partitions_error_code, leader_id, leader_epoch))
@@ -589,8 +601,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> En
             if n < 0 or n * 15 > end - p:
                 raise crowded(n, 15, "topics.partitions", p, end)
             partitions: list[ResponsePartitionData] = []
-            if n > 1 and buffer[p + 14 : p + n * 15 : 15].count(0) == n:
-                q = p + n * 15
+            q = p + n * 15
+            if n > 1 and buffer[p + 14 : q : 15].count(0) == n:
                 for partition_index, partitions_error_code, leader_id, leader_epoch in rows_ihiix(view[p:q]):
                     partitions.append(new(ResponsePartitionData, (
                         partition_index, partitions_error_code, leader_id, leader_epoch, (),
@@ -641,7 +653,8 @@ def _write_end_quorum_epoch_response_tags(node_endpoints: Any, unknown_tags: Unk
         parts: list[Part] = []
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -667,14 +680,18 @@ def _encode_response_1(message: EndQuorumEpochResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, leader_id, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ihii(
                         partition_index, partitions_error_code, leader_id, leader_epoch,

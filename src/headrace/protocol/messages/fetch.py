@@ -293,7 +293,8 @@ def _encode_request_4(message: FetchRequest) -> list[Part]:
             raise absent("unknown_tags", "version 4")
         n = len(topics)
         parts.append(write_iiiibi(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 4")
             body = topic.encode()
@@ -302,10 +303,11 @@ def _encode_request_4(message: FetchRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if last_fetched_epoch != -1:
                     raise absent("topics.partitions.last_fetched_epoch", "version 4")
                 if partitions_unknown_tags:
@@ -375,7 +377,8 @@ def _encode_request_5(message: FetchRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 5-6")
         n = len(topics)
         parts.append(write_iiiibi(replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, n))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 5-6")
             body = topic.encode()
@@ -384,10 +387,11 @@ def _encode_request_5(message: FetchRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if last_fetched_epoch != -1:
                     raise absent("topics.partitions.last_fetched_epoch", "versions 5-6")
                 if partitions_unknown_tags:
@@ -488,7 +492,8 @@ def _encode_request_7(message: FetchRequest) -> list[Part]:
         parts.append(write_iiiibiii(
             replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n,
         ))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 7-8")
             body = topic.encode()
@@ -497,10 +502,11 @@ def _encode_request_7(message: FetchRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if last_fetched_epoch != -1:
                     raise absent("topics.partitions.last_fetched_epoch", "versions 7-8")
                 if partitions_unknown_tags:
@@ -508,10 +514,11 @@ def _encode_request_7(message: FetchRequest) -> list[Part]:
                 parts.append(write_iqqi(partition, fetch_offset, log_start_offset, partition_max_bytes))
         n = len(forgotten_topics_data)
         parts.append(write_i(n))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if forgotten_topics_data_unknown_tags:
                 raise absent("forgotten_topics_data.unknown_tags", "versions 7-8")
             body = forgotten_topics_data_topic.encode()
@@ -618,7 +625,8 @@ def _encode_request_9(message: FetchRequest) -> list[Part]:
         parts.append(write_iiiibiii(
             replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n,
         ))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 9-10")
             body = topic.encode()
@@ -627,10 +635,11 @@ def _encode_request_9(message: FetchRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if last_fetched_epoch != -1:
                     raise absent("topics.partitions.last_fetched_epoch", "versions 9-10")
                 if partitions_unknown_tags:
@@ -640,10 +649,11 @@ def _encode_request_9(message: FetchRequest) -> list[Part]:
                 ))
         n = len(forgotten_topics_data)
         parts.append(write_i(n))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if forgotten_topics_data_unknown_tags:
                 raise absent("forgotten_topics_data.unknown_tags", "versions 9-10")
             body = forgotten_topics_data_topic.encode()
@@ -760,7 +770,8 @@ def _encode_request_11(message: FetchRequest) -> list[Part]:
         parts.append(write_iiiibiii(
             replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch, n,
         ))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 11")
             body = topic.encode()
@@ -769,10 +780,11 @@ def _encode_request_11(message: FetchRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if last_fetched_epoch != -1:
                     raise absent("topics.partitions.last_fetched_epoch", "version 11")
                 if partitions_unknown_tags:
@@ -782,10 +794,11 @@ def _encode_request_11(message: FetchRequest) -> list[Part]:
                 ))
         n = len(forgotten_topics_data)
         parts.append(write_i(n))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if forgotten_topics_data_unknown_tags:
                 raise absent("forgotten_topics_data.unknown_tags", "version 11")
             body = forgotten_topics_data_topic.encode()
@@ -879,8 +892,8 @@ def _decode_request_12(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "topics.partitions", p, end)
             partitions: list[FetchPartition] = []
-            if n > 1 and buffer[p + 32 : p + n * 33 : 33].count(0) == n:
-                q = p + n * 33
+            q = p + n * 33
+            if n > 1 and buffer[p + 32 : q : 33].count(0) == n:
                 for (
                     partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                     partition_max_bytes,
@@ -1018,17 +1031,19 @@ def _encode_request_12(message: FetchRequest) -> list[Part]:
             parts.append(write_iiiibii(
                 replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
@@ -1042,10 +1057,11 @@ def _encode_request_12(message: FetchRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             body = forgotten_topics_data_topic.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "forgotten_topics_data.topic"))
@@ -1133,8 +1149,8 @@ def _decode_request_13(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "topics.partitions", p, end)
             partitions: list[FetchPartition] = []
-            if n > 1 and buffer[p + 32 : p + n * 33 : 33].count(0) == n:
-                q = p + n * 33
+            q = p + n * 33
+            if n > 1 and buffer[p + 32 : q : 33].count(0) == n:
                 for (
                     partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                     partition_max_bytes,
@@ -1263,7 +1279,8 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
             parts.append(write_iiiibii(
                 replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -1271,10 +1288,11 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
@@ -1288,10 +1306,11 @@ def _encode_request_13(message: FetchRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
@@ -1391,8 +1410,8 @@ def _decode_request_15(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "topics.partitions", p, end)
             partitions: list[FetchPartition] = []
-            if n > 1 and buffer[p + 32 : p + n * 33 : 33].count(0) == n:
-                q = p + n * 33
+            q = p + n * 33
+            if n > 1 and buffer[p + 32 : q : 33].count(0) == n:
                 for (
                     partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                     partition_max_bytes,
@@ -1530,7 +1549,8 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
             parts.append(write_iiibii(
                 max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -1538,10 +1558,11 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iiqiqi(
                         partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
@@ -1555,10 +1576,11 @@ def _encode_request_15(message: FetchRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
@@ -1680,8 +1702,8 @@ def _decode_request_17(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "topics.partitions", p, end)
             partitions: list[FetchPartition] = []
-            if n > 1 and buffer[p + 32 : p + n * 33 : 33].count(0) == n:
-                q = p + n * 33
+            q = p + n * 33
+            if n > 1 and buffer[p + 32 : q : 33].count(0) == n:
                 for (
                     partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                     partition_max_bytes,
@@ -1831,7 +1853,8 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
             parts.append(write_iiibii(
                 max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -1839,10 +1862,11 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if len(replica_directory_id) != 16:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 if partitions_unknown_tags or replica_directory_id != ZERO_UUID:
@@ -1858,10 +1882,11 @@ def _encode_request_17(message: FetchRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
@@ -1989,8 +2014,8 @@ def _decode_request_18(buffer: Buffer, view: memoryview, p: int, end: int) -> Fe
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "topics.partitions", p, end)
             partitions: list[FetchPartition] = []
-            if n > 1 and buffer[p + 32 : p + n * 33 : 33].count(0) == n:
-                q = p + n * 33
+            q = p + n * 33
+            if n > 1 and buffer[p + 32 : q : 33].count(0) == n:
                 for (
                     partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
                     partition_max_bytes,
@@ -2147,7 +2172,8 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
             parts.append(write_iiibii(
                 max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch,
             ) + uvarint(n + 1))
-        for topic, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -2155,10 +2181,11 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
-                partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset,
+                    partition_max_bytes, replica_directory_id, high_watermark, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if len(replica_directory_id) != 16:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 if (
@@ -2178,10 +2205,11 @@ def _encode_request_18(message: FetchRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
-            forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic, forgotten_topics_data_topic_id, forgotten_topics_data_partitions,
+                forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
@@ -2285,7 +2313,8 @@ def _encode_response_4(message: FetchResponse) -> list[Part]:
             raise absent("unknown_tags", "version 4")
         n = len(responses)
         parts.append(write_ii(throttle_time_ms, n))
-        for topic, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic, topic_id, partitions, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "version 4")
             body = topic.encode()
@@ -2294,11 +2323,12 @@ def _encode_response_4(message: FetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
-                diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                    diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET:
                     raise absent("responses.partitions.diverging_epoch", "version 4")
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
@@ -2318,7 +2348,8 @@ def _encode_response_4(message: FetchResponse) -> list[Part]:
                     parts.append(write_ihqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, n,
                     ))
-                    for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                    for aborted_transactions_row in aborted_transactions:
+                        producer_id, first_offset, aborted_transactions_unknown_tags = aborted_transactions_row + ()
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "version 4")
                         parts.append(write_qq(producer_id, first_offset))
@@ -2417,7 +2448,8 @@ def _encode_response_5(message: FetchResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 5-6")
         n = len(responses)
         parts.append(write_ii(throttle_time_ms, n))
-        for topic, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic, topic_id, partitions, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 5-6")
             body = topic.encode()
@@ -2426,11 +2458,12 @@ def _encode_response_5(message: FetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
-                diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                    diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET:
                     raise absent("responses.partitions.diverging_epoch", "versions 5-6")
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
@@ -2451,7 +2484,8 @@ def _encode_response_5(message: FetchResponse) -> list[Part]:
                     parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
                     ))
-                    for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                    for aborted_transactions_row in aborted_transactions:
+                        producer_id, first_offset, aborted_transactions_unknown_tags = aborted_transactions_row + ()
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "versions 5-6")
                         parts.append(write_qq(producer_id, first_offset))
@@ -2548,7 +2582,8 @@ def _encode_response_7(message: FetchResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 7-10")
         n = len(responses)
         parts.append(write_ihii(throttle_time_ms, error_code, session_id, n))
-        for topic, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic, topic_id, partitions, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 7-10")
             body = topic.encode()
@@ -2557,11 +2592,12 @@ def _encode_response_7(message: FetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
-                diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                    diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET:
                     raise absent("responses.partitions.diverging_epoch", "versions 7-10")
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
@@ -2582,7 +2618,8 @@ def _encode_response_7(message: FetchResponse) -> list[Part]:
                     parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
                     ))
-                    for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                    for aborted_transactions_row in aborted_transactions:
+                        producer_id, first_offset, aborted_transactions_unknown_tags = aborted_transactions_row + ()
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "versions 7-10")
                         parts.append(write_qq(producer_id, first_offset))
@@ -2679,7 +2716,8 @@ def _encode_response_11(message: FetchResponse) -> list[Part]:
             raise absent("unknown_tags", "version 11")
         n = len(responses)
         parts.append(write_ihii(throttle_time_ms, error_code, session_id, n))
-        for topic, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic, topic_id, partitions, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "version 11")
             body = topic.encode()
@@ -2688,11 +2726,12 @@ def _encode_response_11(message: FetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
-                diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                    diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if diverging_epoch is not DEFAULT_EPOCH_END_OFFSET and diverging_epoch != DEFAULT_EPOCH_END_OFFSET:
                     raise absent("responses.partitions.diverging_epoch", "version 11")
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
@@ -2711,7 +2750,8 @@ def _encode_response_11(message: FetchResponse) -> list[Part]:
                     parts.append(write_ihqqqi(
                         partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset, n,
                     ))
-                    for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                    for aborted_transactions_row in aborted_transactions:
+                        producer_id, first_offset, aborted_transactions_unknown_tags = aborted_transactions_row + ()
                         if aborted_transactions_unknown_tags:
                             raise absent("responses.partitions.aborted_transactions.unknown_tags", "version 11")
                         parts.append(write_qq(producer_id, first_offset))
@@ -2866,8 +2906,8 @@ def _decode_response_12(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                     if n * 17 > end - p:
                         raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
                     aborted_transactions = []
-                    if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
-                        q = p + n * 17
+                    q = p + n * 17
+                    if n > 1 and buffer[p + 16 : q : 17].count(0) == n:
                         for producer_id, first_offset in rows_qqx(view[p:q]):
                             aborted_transactions.append(new(AbortedTransaction, (producer_id, first_offset, ())))
                         p = q
@@ -2983,18 +3023,20 @@ def _encode_response_12(message: FetchResponse) -> list[Part]:
             parts.append(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
         else:
             parts.append(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
-        for topic, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic, topic_id, partitions, responses_unknown_tags = responses_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.topic"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
-                diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                    diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if (
                     aborted_transactions is not None
                     or partitions_unknown_tags
@@ -3019,7 +3061,8 @@ def _encode_response_12(message: FetchResponse) -> list[Part]:
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset,
                             ) + uvarint(n + 1))
-                        for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                        for aborted_transactions_row in aborted_transactions:
+                            producer_id, first_offset, aborted_transactions_unknown_tags = aborted_transactions_row + ()
                             if aborted_transactions_unknown_tags:
                                 parts.append(write_qq(
                                     producer_id, first_offset,
@@ -3148,8 +3191,8 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 if n * 17 > end - p:
                     raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions = []
-                if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
-                    q = p + n * 17
+                q = p + n * 17
+                if n > 1 and buffer[p + 16 : q : 17].count(0) == n:
                     for producer_id, first_offset in rows_qqx(view[p:q]):
                         aborted_transactions.append(new(AbortedTransaction, (producer_id, first_offset, ())))
                     p = q
@@ -3229,7 +3272,8 @@ def _encode_response_13(message: FetchResponse) -> list[Part]:
             parts.append(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
         else:
             parts.append(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
-        for topic, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic, topic_id, partitions, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
@@ -3237,11 +3281,12 @@ def _encode_response_13(message: FetchResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
-                diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                    diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if (
                     aborted_transactions is not None
                     or partitions_unknown_tags
@@ -3266,7 +3311,8 @@ def _encode_response_13(message: FetchResponse) -> list[Part]:
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset,
                             ) + uvarint(n + 1))
-                        for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                        for aborted_transactions_row in aborted_transactions:
+                            producer_id, first_offset, aborted_transactions_unknown_tags = aborted_transactions_row + ()
                             if aborted_transactions_unknown_tags:
                                 parts.append(write_qq(
                                     producer_id, first_offset,
@@ -3460,8 +3506,8 @@ def _decode_response_16(buffer: Buffer, view: memoryview, p: int, end: int) -> F
                 if n * 17 > end - p:
                     raise crowded(n, 17, "responses.partitions.aborted_transactions", p, end)
                 aborted_transactions = []
-                if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
-                    q = p + n * 17
+                q = p + n * 17
+                if n > 1 and buffer[p + 16 : q : 17].count(0) == n:
                     for producer_id, first_offset in rows_qqx(view[p:q]):
                         aborted_transactions.append(new(AbortedTransaction, (producer_id, first_offset, ())))
                     p = q
@@ -3538,7 +3584,8 @@ def _write_fetch_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) -
         parts: list[Part] = []
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, rack, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -3571,7 +3618,8 @@ def _encode_response_16(message: FetchResponse) -> list[Part]:
             parts.append(write_ihiB(throttle_time_ms, error_code, session_id, n + 1))
         else:
             parts.append(write_ihi(throttle_time_ms, error_code, session_id) + uvarint(n + 1))
-        for topic, topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic, topic_id, partitions, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
@@ -3579,11 +3627,12 @@ def _encode_response_16(message: FetchResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
-                diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, high_watermark, last_stable_offset, log_start_offset,
+                    diverging_epoch, current_leader, snapshot_id, aborted_transactions, preferred_read_replica, records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if (
                     aborted_transactions is not None
                     or partitions_unknown_tags
@@ -3608,7 +3657,8 @@ def _encode_response_16(message: FetchResponse) -> list[Part]:
                                 partition_index, partitions_error_code, high_watermark, last_stable_offset,
                                 log_start_offset,
                             ) + uvarint(n + 1))
-                        for producer_id, first_offset, aborted_transactions_unknown_tags in aborted_transactions:
+                        for aborted_transactions_row in aborted_transactions:
+                            producer_id, first_offset, aborted_transactions_unknown_tags = aborted_transactions_row + ()
                             if aborted_transactions_unknown_tags:
                                 parts.append(write_qq(
                                     producer_id, first_offset,

@@ -284,16 +284,19 @@ def _encode_request_0(message: FetchSnapshotRequest) -> list[Part]:
             parts.append(write_iiB(replica_id, max_bytes, n + 1))
         else:
             parts.append(write_ii(replica_id, max_bytes) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition, current_leader_epoch, snapshot_id, position, replica_directory_id, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, snapshot_id, position, replica_directory_id,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
                 if snapshot_id_unknown_tags:
                     parts.append(write_iiqi(
@@ -491,16 +494,19 @@ def _encode_request_1(message: FetchSnapshotRequest) -> list[Part]:
             parts.append(write_iiB(replica_id, max_bytes, n + 1))
         else:
             parts.append(write_ii(replica_id, max_bytes) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition, current_leader_epoch, snapshot_id, position, replica_directory_id, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, current_leader_epoch, snapshot_id, position, replica_directory_id,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if len(replica_directory_id) != 16:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
@@ -668,17 +674,19 @@ def _encode_response_0(message: FetchSnapshotResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
                 if snapshot_id_unknown_tags:
                     parts.append(write_ihqi(
@@ -849,7 +857,8 @@ def _write_fetch_snapshot_response_tags(node_endpoints: Any, unknown_tags: Unkno
         parts: list[Part] = []
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -875,17 +884,19 @@ def _encode_response_1(message: FetchSnapshotResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    index, partitions_error_code, snapshot_id, current_leader, size, position, unaligned_records,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 end_offset, epoch, snapshot_id_unknown_tags = snapshot_id
                 if snapshot_id_unknown_tags:
                     parts.append(write_ihqi(

@@ -535,10 +535,11 @@ def _encode_response_4(message: FindCoordinatorResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            key, coordinators_node_id, coordinators_host, coordinators_port, coordinators_error_code,
-            coordinators_error_message, coordinators_unknown_tags,
-        ) in coordinators:
+        for coordinators_row in coordinators:
+            (
+                key, coordinators_node_id, coordinators_host, coordinators_port, coordinators_error_code,
+                coordinators_error_message, coordinators_unknown_tags,
+            ) = coordinators_row + ()
             body = key.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "coordinators.key"))

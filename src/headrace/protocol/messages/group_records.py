@@ -992,10 +992,11 @@ def _encode_group_metadata_value_0(message: GroupMetadataValue) -> list[Part]:
             parts.append(body)
         n = len(members)
         parts.append(write_i(n))
-        for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-            assignment, members_unknown_tags,
-        ) in members:
+        for members_row in members:
+            (
+                member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+                assignment, members_unknown_tags,
+            ) = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 0")
             body = member_id.encode()
@@ -1143,10 +1144,11 @@ def _encode_group_metadata_value_1(message: GroupMetadataValue) -> list[Part]:
             parts.append(body)
         n = len(members)
         parts.append(write_i(n))
-        for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-            assignment, members_unknown_tags,
-        ) in members:
+        for members_row in members:
+            (
+                member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+                assignment, members_unknown_tags,
+            ) = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 1")
             body = member_id.encode()
@@ -1296,10 +1298,11 @@ def _encode_group_metadata_value_2(message: GroupMetadataValue) -> list[Part]:
             parts.append(body)
         n = len(members)
         parts.append(write_qi(current_state_timestamp, n))
-        for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-            assignment, members_unknown_tags,
-        ) in members:
+        for members_row in members:
+            (
+                member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+                assignment, members_unknown_tags,
+            ) = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 2")
             body = member_id.encode()
@@ -1464,10 +1467,11 @@ def _encode_group_metadata_value_3(message: GroupMetadataValue) -> list[Part]:
             parts.append(body)
         n = len(members)
         parts.append(write_qi(current_state_timestamp, n))
-        for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-            assignment, members_unknown_tags,
-        ) in members:
+        for members_row in members:
+            (
+                member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+                assignment, members_unknown_tags,
+            ) = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 3")
             body = member_id.encode()
@@ -1672,10 +1676,11 @@ def _encode_group_metadata_value_4(message: GroupMetadataValue) -> list[Part]:
             parts.append(write_qB(current_state_timestamp, n + 1))
         else:
             parts.append(write_q(current_state_timestamp) + uvarint(n + 1))
-        for (
-            member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
-            assignment, members_unknown_tags,
-        ) in members:
+        for members_row in members:
+            (
+                member_id, group_instance_id, client_id, client_host, rebalance_timeout, session_timeout, subscription,
+                assignment, members_unknown_tags,
+            ) = members_row + ()
             body = member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
@@ -1937,7 +1942,8 @@ def _encode_consumer_group_partition_metadata_value_0(message: ConsumerGroupPart
         topics, unknown_tags = message
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, topic_name, num_partitions, partition_metadata, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, topic_name, num_partitions, partition_metadata, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             body = topic_name.encode()
@@ -1952,7 +1958,8 @@ def _encode_consumer_group_partition_metadata_value_0(message: ConsumerGroupPart
                 parts.append(write_iB(num_partitions, n + 1))
             else:
                 parts.append(write_i(num_partitions) + uvarint(n + 1))
-            for partition, racks, partition_metadata_unknown_tags in partition_metadata:
+            for partition_metadata_row in partition_metadata:
+                partition, racks, partition_metadata_unknown_tags = partition_metadata_row + ()
                 n = len(racks)
                 if n < 127:
                     parts.append(write_iB(partition, n + 1))
@@ -2235,7 +2242,8 @@ def _write_consumer_group_member_metadata_value_tags(classic_member_metadata: An
                 parts.append(write_iB(session_timeout_ms, n + 1))
             else:
                 parts.append(write_i(session_timeout_ms) + uvarint(n + 1))
-            for name, metadata, supported_protocols_unknown_tags in supported_protocols:
+            for supported_protocols_row in supported_protocols:
+                name, metadata, supported_protocols_unknown_tags = supported_protocols_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "classic_member_metadata.supported_protocols.name"))
@@ -2509,7 +2517,8 @@ def _encode_consumer_group_target_assignment_member_value_0(message: ConsumerGro
         topic_partitions, unknown_tags = message
         n = len(topic_partitions)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
+        for topic_partitions_row in topic_partitions:
+            topic_id, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_partitions.topic_id")
             n = len(partitions)
@@ -2753,7 +2762,8 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
             parts.append(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
         else:
             parts.append(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
-        for topic_id, partitions, assignment_epochs, assigned_partitions_unknown_tags in assigned_partitions:
+        for assigned_partitions_row in assigned_partitions:
+            topic_id, partitions, assignment_epochs, assigned_partitions_unknown_tags = assigned_partitions_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "assigned_partitions.topic_id")
             n = len(partitions)
@@ -2768,10 +2778,11 @@ def _encode_consumer_group_current_member_assignment_value_0(message: ConsumerGr
                 parts.append(b"\0")
         n = len(partitions_pending_revocation)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            partitions_pending_revocation_topic_id, partitions_pending_revocation_partitions,
-            partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags,
-        ) in partitions_pending_revocation:
+        for partitions_pending_revocation_row in partitions_pending_revocation:
+            (
+                partitions_pending_revocation_topic_id, partitions_pending_revocation_partitions,
+                partitions_pending_revocation_assignment_epochs, partitions_pending_revocation_unknown_tags,
+            ) = partitions_pending_revocation_row + ()
             if len(partitions_pending_revocation_topic_id) != 16:
                 raise wrong_size(partitions_pending_revocation_topic_id, "partitions_pending_revocation.topic_id")
             n = len(partitions_pending_revocation_partitions)
@@ -3205,7 +3216,8 @@ def _encode_share_group_target_assignment_member_value_0(message: ShareGroupTarg
         topic_partitions, unknown_tags = message
         n = len(topic_partitions)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
+        for topic_partitions_row in topic_partitions:
+            topic_id, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_partitions.topic_id")
             n = len(partitions)
@@ -3322,7 +3334,8 @@ def _encode_share_group_current_member_assignment_value_0(message: ShareGroupCur
             parts.append(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
         else:
             parts.append(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
-        for topic_id, partitions, assigned_partitions_unknown_tags in assigned_partitions:
+        for assigned_partitions_row in assigned_partitions:
+            topic_id, partitions, assigned_partitions_unknown_tags = assigned_partitions_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "assigned_partitions.topic_id")
             n = len(partitions)
@@ -3501,7 +3514,8 @@ def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStat
         initializing_topics, initialized_topics, deleting_topics, unknown_tags = message
         n = len(initializing_topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, topic_name, partitions, initializing_topics_unknown_tags in initializing_topics:
+        for initializing_topics_row in initializing_topics:
+            topic_id, topic_name, partitions, initializing_topics_unknown_tags = initializing_topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "initializing_topics.topic_id")
             body = topic_name.encode()
@@ -3517,10 +3531,11 @@ def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStat
             parts.append(tag_section(initializing_topics_unknown_tags) if initializing_topics_unknown_tags else b"\0")
         n = len(initialized_topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            initialized_topics_topic_id, initialized_topics_topic_name, initialized_topics_partitions,
-            initialized_topics_unknown_tags,
-        ) in initialized_topics:
+        for initialized_topics_row in initialized_topics:
+            (
+                initialized_topics_topic_id, initialized_topics_topic_name, initialized_topics_partitions,
+                initialized_topics_unknown_tags,
+            ) = initialized_topics_row + ()
             if len(initialized_topics_topic_id) != 16:
                 raise wrong_size(initialized_topics_topic_id, "initialized_topics.topic_id")
             body = initialized_topics_topic_name.encode()
@@ -3536,7 +3551,10 @@ def _encode_share_group_state_partition_metadata_value_0(message: ShareGroupStat
             parts.append(tag_section(initialized_topics_unknown_tags) if initialized_topics_unknown_tags else b"\0")
         n = len(deleting_topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for deleting_topics_topic_id, deleting_topics_topic_name, deleting_topics_unknown_tags in deleting_topics:
+        for deleting_topics_row in deleting_topics:
+            (
+                deleting_topics_topic_id, deleting_topics_topic_name, deleting_topics_unknown_tags,
+            ) = deleting_topics_row + ()
             if len(deleting_topics_topic_id) != 16:
                 raise wrong_size(deleting_topics_topic_id, "deleting_topics.topic_id")
             body = deleting_topics_topic_name.encode()
@@ -3799,7 +3817,8 @@ def _write_streams_group_metadata_value_tags(
         else:
             n = len(last_assignment_configs)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for key, value, last_assignment_configs_unknown_tags in last_assignment_configs:
+            for last_assignment_configs_row in last_assignment_configs:
+                key, value, last_assignment_configs_unknown_tags = last_assignment_configs_row + ()
                 body = key.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "last_assignment_configs.key"))
@@ -4068,7 +4087,8 @@ def _encode_streams_group_member_metadata_value_0(message: StreamsGroupMemberMet
                 parts.append(write_Hx(port))
         n = len(client_tags)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for key, value, client_tags_unknown_tags in client_tags:
+        for client_tags_row in client_tags:
+            key, value, client_tags_unknown_tags = client_tags_row + ()
             body = key.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.key"))
@@ -4365,7 +4385,8 @@ def _encode_streams_group_target_assignment_member_value_0(message: StreamsGroup
         active_tasks, standby_tasks, warmup_tasks, unknown_tags = message
         n = len(active_tasks)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for subtopology_id, partitions, active_tasks_unknown_tags in active_tasks:
+        for active_tasks_row in active_tasks:
+            subtopology_id, partitions, active_tasks_unknown_tags = active_tasks_row + ()
             body = subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
@@ -4376,7 +4397,8 @@ def _encode_streams_group_target_assignment_member_value_0(message: StreamsGroup
             parts.append(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
         n = len(standby_tasks)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
+        for standby_tasks_row in standby_tasks:
+            standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags = standby_tasks_row + ()
             body = standby_tasks_subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
@@ -4387,7 +4409,8 @@ def _encode_streams_group_target_assignment_member_value_0(message: StreamsGroup
             parts.append(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
         n = len(warmup_tasks)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
+        for warmup_tasks_row in warmup_tasks:
+            warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags = warmup_tasks_row + ()
             body = warmup_tasks_subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
@@ -5019,7 +5042,8 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
             parts.append(write_iibB(member_epoch, previous_member_epoch, state, n + 1))
         else:
             parts.append(write_iib(member_epoch, previous_member_epoch, state) + uvarint(n + 1))
-        for subtopology_id, partitions, assignment_epochs, active_tasks_unknown_tags in active_tasks:
+        for active_tasks_row in active_tasks:
+            subtopology_id, partitions, assignment_epochs, active_tasks_unknown_tags = active_tasks_row + ()
             body = subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
@@ -5033,10 +5057,11 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
                 parts.append(b"\0")
         n = len(standby_tasks)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs,
-            standby_tasks_unknown_tags,
-        ) in standby_tasks:
+        for standby_tasks_row in standby_tasks:
+            (
+                standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_assignment_epochs,
+                standby_tasks_unknown_tags,
+            ) = standby_tasks_row + ()
             body = standby_tasks_subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
@@ -5053,10 +5078,11 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
                 parts.append(b"\0")
         n = len(warmup_tasks)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs,
-            warmup_tasks_unknown_tags,
-        ) in warmup_tasks:
+        for warmup_tasks_row in warmup_tasks:
+            (
+                warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_assignment_epochs,
+                warmup_tasks_unknown_tags,
+            ) = warmup_tasks_row + ()
             body = warmup_tasks_subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
@@ -5070,10 +5096,11 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
                 parts.append(b"\0")
         n = len(active_tasks_pending_revocation)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            active_tasks_pending_revocation_subtopology_id, active_tasks_pending_revocation_partitions,
-            active_tasks_pending_revocation_assignment_epochs, active_tasks_pending_revocation_unknown_tags,
-        ) in active_tasks_pending_revocation:
+        for active_tasks_pending_revocation_row in active_tasks_pending_revocation:
+            (
+                active_tasks_pending_revocation_subtopology_id, active_tasks_pending_revocation_partitions,
+                active_tasks_pending_revocation_assignment_epochs, active_tasks_pending_revocation_unknown_tags,
+            ) = active_tasks_pending_revocation_row + ()
             body = active_tasks_pending_revocation_subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks_pending_revocation.subtopology_id"))
@@ -5090,10 +5117,11 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
                 parts.append(b"\0")
         n = len(standby_tasks_pending_revocation)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            standby_tasks_pending_revocation_subtopology_id, standby_tasks_pending_revocation_partitions,
-            standby_tasks_pending_revocation_assignment_epochs, standby_tasks_pending_revocation_unknown_tags,
-        ) in standby_tasks_pending_revocation:
+        for standby_tasks_pending_revocation_row in standby_tasks_pending_revocation:
+            (
+                standby_tasks_pending_revocation_subtopology_id, standby_tasks_pending_revocation_partitions,
+                standby_tasks_pending_revocation_assignment_epochs, standby_tasks_pending_revocation_unknown_tags,
+            ) = standby_tasks_pending_revocation_row + ()
             body = standby_tasks_pending_revocation_subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks_pending_revocation.subtopology_id"))
@@ -5110,10 +5138,11 @@ def _encode_streams_group_current_member_assignment_value_0(message: StreamsGrou
                 parts.append(b"\0")
         n = len(warmup_tasks_pending_revocation)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            warmup_tasks_pending_revocation_subtopology_id, warmup_tasks_pending_revocation_partitions,
-            warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags,
-        ) in warmup_tasks_pending_revocation:
+        for warmup_tasks_pending_revocation_row in warmup_tasks_pending_revocation:
+            (
+                warmup_tasks_pending_revocation_subtopology_id, warmup_tasks_pending_revocation_partitions,
+                warmup_tasks_pending_revocation_assignment_epochs, warmup_tasks_pending_revocation_unknown_tags,
+            ) = warmup_tasks_pending_revocation_row + ()
             body = warmup_tasks_pending_revocation_subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks_pending_revocation.subtopology_id"))
@@ -5495,10 +5524,11 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
             parts.append(write_iB(epoch, n + 1))
         else:
             parts.append(write_i(epoch) + uvarint(n + 1))
-        for (
-            subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
-            repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
-        ) in subtopologies:
+        for subtopologies_row in subtopologies:
+            (
+                subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
+                repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
+            ) = subtopologies_row + ()
             body = subtopology_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.subtopology_id"))
@@ -5519,9 +5549,10 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 parts.append(body)
             n = len(state_changelog_topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
-            ) in state_changelog_topics:
+            for state_changelog_topics_row in state_changelog_topics:
+                (
+                    name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
+                ) = state_changelog_topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.name"))
@@ -5531,7 +5562,8 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                     parts.append(write_ihB(partitions, replication_factor, n + 1))
                 else:
                     parts.append(write_ih(partitions, replication_factor) + uvarint(n + 1))
-                for key, value, topic_configs_unknown_tags in topic_configs:
+                for topic_configs_row in topic_configs:
+                    key, value, topic_configs_unknown_tags = topic_configs_row + ()
                     body = key.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.state_changelog_topics.topic_configs.key"))
@@ -5551,11 +5583,12 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 parts.append(body)
             n = len(repartition_source_topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                repartition_source_topics_name, repartition_source_topics_partitions,
-                repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
-                repartition_source_topics_unknown_tags,
-            ) in repartition_source_topics:
+            for repartition_source_topics_row in repartition_source_topics:
+                (
+                    repartition_source_topics_name, repartition_source_topics_partitions,
+                    repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
+                    repartition_source_topics_unknown_tags,
+                ) = repartition_source_topics_row + ()
                 body = repartition_source_topics_name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.name"))
@@ -5569,9 +5602,10 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                     parts.append(write_ih(
                         repartition_source_topics_partitions, repartition_source_topics_replication_factor,
                     ) + uvarint(n + 1))
-                for (
-                    topic_configs_key, topic_configs_value, repartition_source_topics_topic_configs_unknown_tags,
-                ) in repartition_source_topics_topic_configs:
+                for repartition_source_topics_topic_configs_row in repartition_source_topics_topic_configs:
+                    (
+                        topic_configs_key, topic_configs_value, repartition_source_topics_topic_configs_unknown_tags,
+                    ) = repartition_source_topics_topic_configs_row + ()
                     body = topic_configs_key.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "subtopologies.repartition_source_topics.topic_configs.key"))
@@ -5584,10 +5618,11 @@ def _encode_streams_group_topology_value_0(message: StreamsGroupTopologyValue) -
                 parts.append(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
             n = len(copartition_groups)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                copartition_groups_source_topics, copartition_groups_source_topic_regex,
-                copartition_groups_repartition_source_topics, copartition_groups_unknown_tags,
-            ) in copartition_groups:
+            for copartition_groups_row in copartition_groups:
+                (
+                    copartition_groups_source_topics, copartition_groups_source_topic_regex,
+                    copartition_groups_repartition_source_topics, copartition_groups_unknown_tags,
+                ) = copartition_groups_row + ()
                 n = len(copartition_groups_source_topics)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                 parts.append(write_int16s[n](*copartition_groups_source_topics))

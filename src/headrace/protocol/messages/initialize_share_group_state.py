@@ -109,8 +109,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Ini
             if n < 0 or n * 17 > end - p:
                 raise crowded(n, 17, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
-                q = p + n * 17
+            q = p + n * 17
+            if n > 1 and buffer[p + 16 : q : 17].count(0) == n:
                 for partition, state_epoch, start_offset in rows_iiqx(view[p:q]):
                     partitions.append(new(PartitionData, (partition, state_epoch, start_offset, ())))
                 p = q
@@ -157,7 +157,8 @@ def _encode_request_0(message: InitializeShareGroupStateRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -165,7 +166,8 @@ def _encode_request_0(message: InitializeShareGroupStateRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition, state_epoch, start_offset, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, state_epoch, start_offset, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iiq(partition, state_epoch, start_offset) + tag_section(partitions_unknown_tags))
                 else:
@@ -255,7 +257,8 @@ def _encode_response_0(message: InitializeShareGroupStateResponse) -> list[Part]
         results, unknown_tags = message
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_id, partitions, results_unknown_tags = results_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
@@ -263,7 +266,8 @@ def _encode_response_0(message: InitializeShareGroupStateResponse) -> list[Part]
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition, error_code, error_message, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, error_code, error_message, partitions_unknown_tags = partitions_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition, error_code))
                 else:

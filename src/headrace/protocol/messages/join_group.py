@@ -173,7 +173,8 @@ def _encode_request_0(message: JoinGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(protocols)
         parts.append(write_i(n))
-        for name, metadata, protocols_unknown_tags in protocols:
+        for protocols_row in protocols:
+            name, metadata, protocols_unknown_tags = protocols_row + ()
             if protocols_unknown_tags:
                 raise absent("protocols.unknown_tags", "version 0")
             body = name.encode()
@@ -272,7 +273,8 @@ def _encode_request_1(message: JoinGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(protocols)
         parts.append(write_i(n))
-        for name, metadata, protocols_unknown_tags in protocols:
+        for protocols_row in protocols:
+            name, metadata, protocols_unknown_tags = protocols_row + ()
             if protocols_unknown_tags:
                 raise absent("protocols.unknown_tags", "versions 1-4")
             body = name.encode()
@@ -392,7 +394,8 @@ def _encode_request_5(message: JoinGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(protocols)
         parts.append(write_i(n))
-        for name, metadata, protocols_unknown_tags in protocols:
+        for protocols_row in protocols:
+            name, metadata, protocols_unknown_tags = protocols_row + ()
             if protocols_unknown_tags:
                 raise absent("protocols.unknown_tags", "version 5")
             body = name.encode()
@@ -538,7 +541,8 @@ def _encode_request_6(message: JoinGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(protocols)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, metadata, protocols_unknown_tags in protocols:
+        for protocols_row in protocols:
+            name, metadata, protocols_unknown_tags = protocols_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocols.name"))
@@ -699,7 +703,8 @@ def _encode_request_8(message: JoinGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(protocols)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, metadata, protocols_unknown_tags in protocols:
+        for protocols_row in protocols:
+            name, metadata, protocols_unknown_tags = protocols_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "protocols.name"))
@@ -807,7 +812,8 @@ def _encode_response_0(message: JoinGroupResponse) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(write_i(n))
-        for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, metadata, members_unknown_tags = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "versions 0-1")
             body = members_member_id.encode()
@@ -908,7 +914,8 @@ def _encode_response_2(message: JoinGroupResponse) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(write_i(n))
-        for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, metadata, members_unknown_tags = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "versions 2-4")
             body = members_member_id.encode()
@@ -1024,7 +1031,8 @@ def _encode_response_5(message: JoinGroupResponse) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(write_i(n))
-        for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, metadata, members_unknown_tags = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 5")
             body = members_member_id.encode()
@@ -1173,7 +1181,8 @@ def _encode_response_6(message: JoinGroupResponse) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, metadata, members_unknown_tags = members_row + ()
             body = members_member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
@@ -1352,7 +1361,8 @@ def _encode_response_7(message: JoinGroupResponse) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, metadata, members_unknown_tags = members_row + ()
             body = members_member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
@@ -1532,7 +1542,8 @@ def _encode_response_9(message: JoinGroupResponse) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for members_member_id, group_instance_id, metadata, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, metadata, members_unknown_tags = members_row + ()
             body = members_member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))

@@ -181,7 +181,8 @@ def _encode_request_3(message: LeaveGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(write_i(n))
-        for members_member_id, group_instance_id, reason, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, reason, members_unknown_tags = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 3")
             body = members_member_id.encode()
@@ -283,7 +284,8 @@ def _encode_request_4(message: LeaveGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for members_member_id, group_instance_id, reason, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, reason, members_unknown_tags = members_row + ()
             body = members_member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
@@ -400,7 +402,8 @@ def _encode_request_5(message: LeaveGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(members)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for members_member_id, group_instance_id, reason, members_unknown_tags in members:
+        for members_row in members:
+            members_member_id, group_instance_id, reason, members_unknown_tags = members_row + ()
             body = members_member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))
@@ -532,7 +535,8 @@ def _encode_response_3(message: LeaveGroupResponse) -> list[Part]:
             raise absent("unknown_tags", "version 3")
         n = len(members)
         parts.append(write_ihi(throttle_time_ms, error_code, n))
-        for member_id, group_instance_id, members_error_code, members_unknown_tags in members:
+        for members_row in members:
+            member_id, group_instance_id, members_error_code, members_unknown_tags = members_row + ()
             if members_unknown_tags:
                 raise absent("members.unknown_tags", "version 3")
             body = member_id.encode()
@@ -623,7 +627,8 @@ def _encode_response_4(message: LeaveGroupResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for member_id, group_instance_id, members_error_code, members_unknown_tags in members:
+        for members_row in members:
+            member_id, group_instance_id, members_error_code, members_unknown_tags = members_row + ()
             body = member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "members.member_id"))

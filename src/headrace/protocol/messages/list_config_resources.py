@@ -175,7 +175,8 @@ def _encode_response_0(message: ListConfigResourcesResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for resource_name, resource_type, config_resources_unknown_tags in config_resources:
+        for config_resources_row in config_resources:
+            resource_name, resource_type, config_resources_unknown_tags = config_resources_row + ()
             body = resource_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "config_resources.resource_name"))
@@ -243,7 +244,8 @@ def _encode_response_1(message: ListConfigResourcesResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for resource_name, resource_type, config_resources_unknown_tags in config_resources:
+        for config_resources_row in config_resources:
+            resource_name, resource_type, config_resources_unknown_tags = config_resources_row + ()
             body = resource_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "config_resources.resource_name"))

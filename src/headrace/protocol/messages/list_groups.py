@@ -305,7 +305,8 @@ def _encode_response_0(message: ListGroupsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(groups)
         parts.append(write_hi(error_code, n))
-        for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, protocol_type, group_state, group_type, groups_unknown_tags = groups_row + ()
             if groups_unknown_tags:
                 raise absent("groups.unknown_tags", "version 0")
             body = group_id.encode()
@@ -366,7 +367,8 @@ def _encode_response_1(message: ListGroupsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 1-2")
         n = len(groups)
         parts.append(write_ihi(throttle_time_ms, error_code, n))
-        for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, protocol_type, group_state, group_type, groups_unknown_tags = groups_row + ()
             if groups_unknown_tags:
                 raise absent("groups.unknown_tags", "versions 1-2")
             body = group_id.encode()
@@ -447,7 +449,8 @@ def _encode_response_3(message: ListGroupsResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, protocol_type, group_state, group_type, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
@@ -537,7 +540,8 @@ def _encode_response_4(message: ListGroupsResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, protocol_type, group_state, group_type, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
@@ -640,7 +644,8 @@ def _encode_response_5(message: ListGroupsResponse) -> list[Part]:
             parts.append(write_ihB(throttle_time_ms, error_code, n + 1))
         else:
             parts.append(write_ih(throttle_time_ms, error_code) + uvarint(n + 1))
-        for group_id, protocol_type, group_state, group_type, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, protocol_type, group_state, group_type, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))

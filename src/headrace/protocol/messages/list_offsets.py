@@ -145,7 +145,8 @@ def _encode_request_1(message: ListOffsetsRequest) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(topics)
         parts.append(write_ii(replica_id, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
@@ -154,7 +155,8 @@ def _encode_request_1(message: ListOffsetsRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, current_leader_epoch, timestamp, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 1")
                 parts.append(write_iq(partition_index, timestamp))
@@ -209,7 +211,8 @@ def _encode_request_2(message: ListOffsetsRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 2-3")
         n = len(topics)
         parts.append(write_ibi(replica_id, isolation_level, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-3")
             body = name.encode()
@@ -218,7 +221,8 @@ def _encode_request_2(message: ListOffsetsRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, current_leader_epoch, timestamp, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 2-3")
                 parts.append(write_iq(partition_index, timestamp))
@@ -273,7 +277,8 @@ def _encode_request_4(message: ListOffsetsRequest) -> list[Part]:
             raise absent("unknown_tags", "versions 4-5")
         n = len(topics)
         parts.append(write_ibi(replica_id, isolation_level, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 4-5")
             body = name.encode()
@@ -282,7 +287,8 @@ def _encode_request_4(message: ListOffsetsRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, current_leader_epoch, timestamp, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 4-5")
                 parts.append(write_iiq(partition_index, current_leader_epoch, timestamp))
@@ -325,8 +331,8 @@ def _decode_request_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Lis
             if n < 0 or n * 17 > end - p:
                 raise crowded(n, 17, "topics.partitions", p, end)
             partitions: list[ListOffsetsPartition] = []
-            if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
-                q = p + n * 17
+            q = p + n * 17
+            if n > 1 and buffer[p + 16 : q : 17].count(0) == n:
                 for partition_index, current_leader_epoch, timestamp in rows_iiqx(view[p:q]):
                     partitions.append(new(ListOffsetsPartition, (partition_index, current_leader_epoch, timestamp, ())))
                 p = q
@@ -376,14 +382,16 @@ def _encode_request_6(message: ListOffsetsRequest) -> list[Part]:
             parts.append(write_ibB(replica_id, isolation_level, n + 1))
         else:
             parts.append(write_ib(replica_id, isolation_level) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, current_leader_epoch, timestamp, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iiq(
                         partition_index, current_leader_epoch, timestamp,
@@ -431,8 +439,8 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if n < 0 or n * 17 > end - p:
                 raise crowded(n, 17, "topics.partitions", p, end)
             partitions: list[ListOffsetsPartition] = []
-            if n > 1 and buffer[p + 16 : p + n * 17 : 17].count(0) == n:
-                q = p + n * 17
+            q = p + n * 17
+            if n > 1 and buffer[p + 16 : q : 17].count(0) == n:
                 for partition_index, current_leader_epoch, timestamp in rows_iiqx(view[p:q]):
                     partitions.append(new(ListOffsetsPartition, (partition_index, current_leader_epoch, timestamp, ())))
                 p = q
@@ -482,14 +490,16 @@ def _encode_request_10(message: ListOffsetsRequest) -> list[Part]:
             parts.append(write_ibB(replica_id, isolation_level, n + 1))
         else:
             parts.append(write_ib(replica_id, isolation_level) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, current_leader_epoch, timestamp, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, current_leader_epoch, timestamp, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iiq(
                         partition_index, current_leader_epoch, timestamp,
@@ -554,7 +564,8 @@ def _encode_response_1(message: ListOffsetsResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(topics)
         parts.append(write_i(n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
@@ -563,7 +574,10 @@ def _encode_response_1(message: ListOffsetsResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if leader_epoch != -1:
                     raise absent("topics.partitions.leader_epoch", "version 1")
                 if partitions_unknown_tags:
@@ -622,7 +636,8 @@ def _encode_response_2(message: ListOffsetsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 2-3")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-3")
             body = name.encode()
@@ -631,7 +646,10 @@ def _encode_response_2(message: ListOffsetsResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if leader_epoch != -1:
                     raise absent("topics.partitions.leader_epoch", "versions 2-3")
                 if partitions_unknown_tags:
@@ -690,7 +708,8 @@ def _encode_response_4(message: ListOffsetsResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 4-5")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 4-5")
             body = name.encode()
@@ -699,7 +718,10 @@ def _encode_response_4(message: ListOffsetsResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 4-5")
                 parts.append(write_ihqqi(partition_index, error_code, timestamp, offset, leader_epoch))
@@ -742,8 +764,8 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Li
             if n < 0 or n * 27 > end - p:
                 raise crowded(n, 27, "topics.partitions", p, end)
             partitions: list[ListOffsetsPartitionResponse] = []
-            if n > 1 and buffer[p + 26 : p + n * 27 : 27].count(0) == n:
-                q = p + n * 27
+            q = p + n * 27
+            if n > 1 and buffer[p + 26 : q : 27].count(0) == n:
                 for partition_index, error_code, timestamp, offset, leader_epoch in rows_ihqqix(view[p:q]):
                     partitions.append(new(ListOffsetsPartitionResponse, (
                         partition_index, error_code, timestamp, offset, leader_epoch, (),
@@ -795,14 +817,18 @@ def _encode_response_6(message: ListOffsetsResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, error_code, timestamp, offset, leader_epoch, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ihqqi(
                         partition_index, error_code, timestamp, offset, leader_epoch,

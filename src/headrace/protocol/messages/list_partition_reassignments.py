@@ -140,7 +140,8 @@ def _encode_request_0(message: ListPartitionReassignmentsRequest) -> list[Part]:
                 parts.append(write_iB(timeout_ms, n + 1))
             else:
                 parts.append(write_i(timeout_ms) + uvarint(n + 1))
-            for name, partition_indexes, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partition_indexes, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -280,14 +281,18 @@ def _encode_response_0(message: ListPartitionReassignmentsResponse) -> list[Part
             parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, replicas, adding_replicas, removing_replicas, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, replicas, adding_replicas, removing_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(replicas)
                 if n < 127:
                     parts.append(write_iB(partition_index, n + 1))

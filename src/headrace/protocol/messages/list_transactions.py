@@ -408,7 +408,10 @@ def _encode_response_0(message: ListTransactionsResponse) -> list[Part]:
             parts.append(body)
         n = len(transaction_states)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for transactional_id, producer_id, transaction_state, transaction_states_unknown_tags in transaction_states:
+        for transaction_states_row in transaction_states:
+            (
+                transactional_id, producer_id, transaction_state, transaction_states_unknown_tags,
+            ) = transaction_states_row + ()
             body = transactional_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_states.transactional_id"))

@@ -181,7 +181,8 @@ def _encode_request_0(message: MetadataRequest) -> list[Part]:
             raise null("topics", "version 0")
         n = len(topics)
         parts.append(write_i(n))
-        for topic_id, name, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, name, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 0")
             if name is None:
@@ -247,7 +248,8 @@ def _encode_request_1(message: MetadataRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(write_i(n))
-            for topic_id, name, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, name, topics_unknown_tags = topics_row + ()
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "versions 1-3")
                 if name is None:
@@ -315,7 +317,8 @@ def _encode_request_4(message: MetadataRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(write_i(n))
-            for topic_id, name, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, name, topics_unknown_tags = topics_row + ()
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "versions 4-7")
                 if name is None:
@@ -387,7 +390,8 @@ def _encode_request_8(message: MetadataRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(write_i(n))
-            for topic_id, name, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, name, topics_unknown_tags = topics_row + ()
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "version 8")
                 if name is None:
@@ -472,7 +476,8 @@ def _encode_request_9(message: MetadataRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for topic_id, name, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, name, topics_unknown_tags = topics_row + ()
                 if name is None:
                     raise null("topics.name", "version 9")
                 body = name.encode()
@@ -567,7 +572,8 @@ def _encode_request_10(message: MetadataRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for topic_id, name, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, name, topics_unknown_tags = topics_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topics.topic_id")
                 if name is None:
@@ -665,7 +671,8 @@ def _encode_request_11(message: MetadataRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for topic_id, name, topics_unknown_tags in topics:
+            for topics_row in topics:
+                topic_id, name, topics_unknown_tags = topics_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "topics.topic_id")
                 if name is None:
@@ -776,7 +783,8 @@ def _encode_response_0(message: MetadataResponse) -> list[Part]:
             raise absent("unknown_tags", "version 0")
         n = len(brokers)
         parts.append(write_i(n))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 0")
             body = host.encode()
@@ -786,10 +794,11 @@ def _encode_response_0(message: MetadataResponse) -> list[Part]:
             parts.append(write_i(port))
         n = len(topics)
         parts.append(write_i(n))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if topic_authorized_operations != -2147483648:
                 raise absent("topics.topic_authorized_operations", "version 0")
             if topics_unknown_tags:
@@ -802,10 +811,11 @@ def _encode_response_0(message: MetadataResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 0")
                 n = len(replica_nodes)
@@ -919,7 +929,8 @@ def _encode_response_1(message: MetadataResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(brokers)
         parts.append(write_i(n))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 1")
             body = host.encode()
@@ -935,10 +946,11 @@ def _encode_response_1(message: MetadataResponse) -> list[Part]:
                 parts.append(body)
         n = len(topics)
         parts.append(write_ii(controller_id, n))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if topic_authorized_operations != -2147483648:
                 raise absent("topics.topic_authorized_operations", "version 1")
             if topics_unknown_tags:
@@ -951,10 +963,11 @@ def _encode_response_1(message: MetadataResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_ti(is_internal, n))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 1")
                 n = len(replica_nodes)
@@ -1083,7 +1096,8 @@ def _encode_response_2(message: MetadataResponse) -> list[Part]:
             raise absent("unknown_tags", "version 2")
         n = len(brokers)
         parts.append(write_i(n))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 2")
             body = host.encode()
@@ -1106,10 +1120,11 @@ def _encode_response_2(message: MetadataResponse) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_ii(controller_id, n))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if topic_authorized_operations != -2147483648:
                 raise absent("topics.topic_authorized_operations", "version 2")
             if topics_unknown_tags:
@@ -1122,10 +1137,11 @@ def _encode_response_2(message: MetadataResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_ti(is_internal, n))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
                 n = len(replica_nodes)
@@ -1254,7 +1270,8 @@ def _encode_response_3(message: MetadataResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 3-4")
         n = len(brokers)
         parts.append(write_ii(throttle_time_ms, n))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "versions 3-4")
             body = host.encode()
@@ -1277,10 +1294,11 @@ def _encode_response_3(message: MetadataResponse) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_ii(controller_id, n))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if topic_authorized_operations != -2147483648:
                 raise absent("topics.topic_authorized_operations", "versions 3-4")
             if topics_unknown_tags:
@@ -1293,10 +1311,11 @@ def _encode_response_3(message: MetadataResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_ti(is_internal, n))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 3-4")
                 n = len(replica_nodes)
@@ -1432,7 +1451,8 @@ def _encode_response_5(message: MetadataResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 5-6")
         n = len(brokers)
         parts.append(write_ii(throttle_time_ms, n))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "versions 5-6")
             body = host.encode()
@@ -1455,10 +1475,11 @@ def _encode_response_5(message: MetadataResponse) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_ii(controller_id, n))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if topic_authorized_operations != -2147483648:
                 raise absent("topics.topic_authorized_operations", "versions 5-6")
             if topics_unknown_tags:
@@ -1471,10 +1492,11 @@ def _encode_response_5(message: MetadataResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_ti(is_internal, n))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 5-6")
                 n = len(replica_nodes)
@@ -1615,7 +1637,8 @@ def _encode_response_7(message: MetadataResponse) -> list[Part]:
             raise absent("unknown_tags", "version 7")
         n = len(brokers)
         parts.append(write_ii(throttle_time_ms, n))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 7")
             body = host.encode()
@@ -1638,10 +1661,11 @@ def _encode_response_7(message: MetadataResponse) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_ii(controller_id, n))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if topic_authorized_operations != -2147483648:
                 raise absent("topics.topic_authorized_operations", "version 7")
             if topics_unknown_tags:
@@ -1654,10 +1678,11 @@ def _encode_response_7(message: MetadataResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_ti(is_internal, n))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 7")
                 n = len(replica_nodes)
@@ -1806,7 +1831,8 @@ def _encode_response_8(message: MetadataResponse) -> list[Part]:
             raise absent("unknown_tags", "version 8")
         n = len(brokers)
         parts.append(write_ii(throttle_time_ms, n))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if brokers_unknown_tags:
                 raise absent("brokers.unknown_tags", "version 8")
             body = host.encode()
@@ -1829,10 +1855,11 @@ def _encode_response_8(message: MetadataResponse) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_ii(controller_id, n))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 8")
             if name is None:
@@ -1843,10 +1870,11 @@ def _encode_response_8(message: MetadataResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_ti(is_internal, n))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 8")
                 n = len(replica_nodes)
@@ -2034,7 +2062,8 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
@@ -2075,10 +2104,11 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if name is None:
                 raise null("topics.name", "version 9")
             body = name.encode()
@@ -2093,10 +2123,11 @@ def _encode_response_9(message: MetadataResponse) -> list[Part]:
                 parts.append(write_tB(is_internal, n + 1))
             else:
                 parts.append(write_t(is_internal) + uvarint(n + 1))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
@@ -2312,7 +2343,8 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
@@ -2353,10 +2385,11 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if name is None:
                 raise null("topics.name", "version 10")
             if len(topic_id) != 16:
@@ -2373,10 +2406,11 @@ def _encode_response_10(message: MetadataResponse) -> list[Part]:
                 parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
                 parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
@@ -2594,7 +2628,8 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
@@ -2635,10 +2670,11 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if name is None:
                 raise null("topics.name", "version 11")
             if len(topic_id) != 16:
@@ -2655,10 +2691,11 @@ def _encode_response_11(message: MetadataResponse) -> list[Part]:
                 parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
                 parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
@@ -2879,7 +2916,8 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
@@ -2920,10 +2958,11 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
@@ -2941,10 +2980,11 @@ def _encode_response_12(message: MetadataResponse) -> list[Part]:
                 parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
                 parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:
@@ -3165,7 +3205,8 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for node_id, host, port, rack, brokers_unknown_tags in brokers:
+        for brokers_row in brokers:
+            node_id, host, port, rack, brokers_unknown_tags = brokers_row + ()
             if rack is not None or brokers_unknown_tags:
                 body = host.encode()
                 n = len(body)
@@ -3206,10 +3247,11 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
             parts.append(write_iB(controller_id, n + 1))
         else:
             parts.append(write_i(controller_id) + uvarint(n + 1))
-        for (
-            topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
-            topics_unknown_tags,
-        ) in topics:
+        for topics_row in topics:
+            (
+                topics_error_code, name, topic_id, is_internal, partitions, topic_authorized_operations,
+                topics_unknown_tags,
+            ) = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             if name is None:
@@ -3227,10 +3269,11 @@ def _encode_response_13(message: MetadataResponse) -> list[Part]:
                 parts.append(write_16stB(topic_id, is_internal, n + 1))
             else:
                 parts.append(write_16st(topic_id, is_internal) + uvarint(n + 1))
-            for (
-                partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
-                offline_replicas, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partitions_error_code, partition_index, leader_id, leader_epoch, replica_nodes, isr_nodes,
+                    offline_replicas, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if offline_replicas or offline_replicas is None or partitions_unknown_tags:
                     n = len(replica_nodes)
                     if n < 127:

@@ -473,7 +473,8 @@ def _encode_register_broker_record_0(message: RegisterBrokerRecord) -> list[Part
             parts.append(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
         else:
             parts.append(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
-        for name, host, port, security_protocol, end_points_unknown_tags in end_points:
+        for end_points_row in end_points:
+            name, host, port, security_protocol, end_points_unknown_tags = end_points_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
@@ -488,7 +489,8 @@ def _encode_register_broker_record_0(message: RegisterBrokerRecord) -> list[Part
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -637,7 +639,8 @@ def _encode_register_broker_record_1(message: RegisterBrokerRecord) -> list[Part
             parts.append(write_i16sqB(broker_id, incarnation_id, broker_epoch, n + 1))
         else:
             parts.append(write_i16sq(broker_id, incarnation_id, broker_epoch) + uvarint(n + 1))
-        for name, host, port, security_protocol, end_points_unknown_tags in end_points:
+        for end_points_row in end_points:
+            name, host, port, security_protocol, end_points_unknown_tags = end_points_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
@@ -652,7 +655,8 @@ def _encode_register_broker_record_1(message: RegisterBrokerRecord) -> list[Part
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -799,7 +803,8 @@ def _encode_register_broker_record_2(message: RegisterBrokerRecord) -> list[Part
             parts.append(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
         else:
             parts.append(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
-        for name, host, port, security_protocol, end_points_unknown_tags in end_points:
+        for end_points_row in end_points:
+            name, host, port, security_protocol, end_points_unknown_tags = end_points_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
@@ -814,7 +819,8 @@ def _encode_register_broker_record_2(message: RegisterBrokerRecord) -> list[Part
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -1005,7 +1011,8 @@ def _encode_register_broker_record_3(message: RegisterBrokerRecord) -> list[Part
             parts.append(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
         else:
             parts.append(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
-        for name, host, port, security_protocol, end_points_unknown_tags in end_points:
+        for end_points_row in end_points:
+            name, host, port, security_protocol, end_points_unknown_tags = end_points_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
@@ -1020,7 +1027,8 @@ def _encode_register_broker_record_3(message: RegisterBrokerRecord) -> list[Part
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -1237,7 +1245,8 @@ def _encode_register_broker_record_4(message: RegisterBrokerRecord) -> list[Part
             parts.append(write_it16sqB(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch, n + 1))
         else:
             parts.append(write_it16sq(broker_id, is_migrating_zk_broker, incarnation_id, broker_epoch) + uvarint(n + 1))
-        for name, host, port, security_protocol, end_points_unknown_tags in end_points:
+        for end_points_row in end_points:
+            name, host, port, security_protocol, end_points_unknown_tags = end_points_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
@@ -1252,7 +1261,8 @@ def _encode_register_broker_record_4(message: RegisterBrokerRecord) -> list[Part
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))
@@ -2992,7 +3002,8 @@ def _encode_client_quota_record_0(message: ClientQuotaRecord) -> list[Part]:
         entity, key, value, remove, unknown_tags = message
         n = len(entity)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for entity_type, entity_name, entity_unknown_tags in entity:
+        for entity_row in entity:
+            entity_type, entity_name, entity_unknown_tags = entity_row + ()
             body = entity_type.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "entity.entity_type"))
@@ -3989,7 +4000,8 @@ def _encode_register_controller_record_0(message: RegisterControllerRecord) -> l
             parts.append(write_i16stB(controller_id, incarnation_id, zk_migration_ready, n + 1))
         else:
             parts.append(write_i16st(controller_id, incarnation_id, zk_migration_ready) + uvarint(n + 1))
-        for name, host, port, security_protocol, end_points_unknown_tags in end_points:
+        for end_points_row in end_points:
+            name, host, port, security_protocol, end_points_unknown_tags = end_points_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "end_points.name"))
@@ -4004,7 +4016,8 @@ def _encode_register_controller_record_0(message: RegisterControllerRecord) -> l
                 parts.append(write_Hhx(port, security_protocol))
         n = len(features)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for features_name, min_supported_version, max_supported_version, features_unknown_tags in features:
+        for features_row in features:
+            features_name, min_supported_version, max_supported_version, features_unknown_tags = features_row + ()
             body = features_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "features.name"))

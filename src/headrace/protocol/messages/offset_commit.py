@@ -194,7 +194,8 @@ def _encode_request_2(message: OffsetCommitRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(write_qi(retention_time_ms, n))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-4")
             body = name.encode()
@@ -203,9 +204,11 @@ def _encode_request_2(message: OffsetCommitRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 2-4")
                 if committed_metadata is None:
@@ -309,7 +312,8 @@ def _encode_request_5(message: OffsetCommitRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(write_i(n))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 5")
             body = name.encode()
@@ -318,9 +322,11 @@ def _encode_request_5(message: OffsetCommitRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 5")
                 if committed_metadata is None:
@@ -426,7 +432,8 @@ def _encode_request_6(message: OffsetCommitRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(write_i(n))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 6")
             body = name.encode()
@@ -435,9 +442,11 @@ def _encode_request_6(message: OffsetCommitRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 6")
                 if committed_metadata is None:
@@ -565,7 +574,8 @@ def _encode_request_7(message: OffsetCommitRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(write_i(n))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 7")
             body = name.encode()
@@ -574,9 +584,11 @@ def _encode_request_7(message: OffsetCommitRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 7")
                 if committed_metadata is None:
@@ -658,12 +670,8 @@ def _decode_request_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             if n < 0 or n * 18 > end - p:
                 raise crowded(n, 18, "topics.partitions", p, end)
             partitions: list[OffsetCommitRequestPartition] = []
-            if (
-                n > 1
-                and buffer[p + 16 : p + n * 18 : 18].count(0) == n
-                and buffer[p + 17 : p + n * 18 : 18].count(0) == n
-            ):
-                q = p + n * 18
+            q = p + n * 18
+            if n > 1 and buffer[p + 16 : q : 18].count(0) == n and buffer[p + 17 : q : 18].count(0) == n:
                 for partition_index, committed_offset, committed_leader_epoch in rows_iqixx(view[p:q]):
                     partitions.append(new(OffsetCommitRequestPartition, (
                         partition_index, committed_offset, committed_leader_epoch, None, (),
@@ -761,16 +769,19 @@ def _encode_request_8(message: OffsetCommitRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if committed_metadata is not None or partitions_unknown_tags:
                     if committed_metadata is None:
                         parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
@@ -852,12 +863,8 @@ def _decode_request_10(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if n < 0 or n * 18 > end - p:
                 raise crowded(n, 18, "topics.partitions", p, end)
             partitions: list[OffsetCommitRequestPartition] = []
-            if (
-                n > 1
-                and buffer[p + 16 : p + n * 18 : 18].count(0) == n
-                and buffer[p + 17 : p + n * 18 : 18].count(0) == n
-            ):
-                q = p + n * 18
+            q = p + n * 18
+            if n > 1 and buffer[p + 16 : q : 18].count(0) == n and buffer[p + 17 : q : 18].count(0) == n:
                 for partition_index, committed_offset, committed_leader_epoch in rows_iqixx(view[p:q]):
                     partitions.append(new(OffsetCommitRequestPartition, (
                         partition_index, committed_offset, committed_leader_epoch, None, (),
@@ -955,7 +962,8 @@ def _encode_request_10(message: OffsetCommitRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -963,9 +971,11 @@ def _encode_request_10(message: OffsetCommitRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if committed_metadata is not None or partitions_unknown_tags:
                     if committed_metadata is None:
                         parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
@@ -1035,7 +1045,8 @@ def _encode_response_2(message: OffsetCommitResponse) -> list[Part]:
             raise absent("unknown_tags", "version 2")
         n = len(topics)
         parts.append(write_i(n))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 2")
             body = name.encode()
@@ -1044,7 +1055,8 @@ def _encode_response_2(message: OffsetCommitResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
                 parts.append(write_ih(partition_index, error_code))
@@ -1099,7 +1111,8 @@ def _encode_response_3(message: OffsetCommitResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 3-7")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 3-7")
             body = name.encode()
@@ -1108,7 +1121,8 @@ def _encode_response_3(message: OffsetCommitResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 3-7")
                 parts.append(write_ih(partition_index, error_code))
@@ -1151,8 +1165,8 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if n < 0 or n * 7 > end - p:
                 raise crowded(n, 7, "topics.partitions", p, end)
             partitions: list[OffsetCommitResponsePartition] = []
-            if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-                q = p + n * 7
+            q = p + n * 7
+            if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
                 for partition_index, error_code in rows_ihx(view[p:q]):
                     partitions.append(new(OffsetCommitResponsePartition, (partition_index, error_code, ())))
                 p = q
@@ -1198,14 +1212,16 @@ def _encode_response_8(message: OffsetCommitResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:
@@ -1241,8 +1257,8 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
         if n < 0 or n * 7 > end - p:
             raise crowded(n, 7, "topics.partitions", p, end)
         partitions: list[OffsetCommitResponsePartition] = []
-        if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-            q = p + n * 7
+        q = p + n * 7
+        if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
             for partition_index, error_code in rows_ihx(view[p:q]):
                 partitions.append(new(OffsetCommitResponsePartition, (partition_index, error_code, ())))
             p = q
@@ -1286,7 +1302,8 @@ def _encode_response_10(message: OffsetCommitResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -1294,7 +1311,8 @@ def _encode_response_10(message: OffsetCommitResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:

@@ -107,14 +107,16 @@ def _encode_request_0(message: OffsetDeleteRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(write_i(n))
-        for name, partitions in topics:
+        for topics_row in topics:
+            name, partitions = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(write_h(n))
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (partition_index,) in partitions:
+            for partitions_row in partitions:
+                (partition_index,) = partitions_row + ()
                 parts.append(write_i(partition_index))
     except UNENCODABLE as error:
         raise blame(message, error)
@@ -165,14 +167,16 @@ def _encode_response_0(message: OffsetDeleteResponse) -> list[Part]:
         error_code, throttle_time_ms, topics = message
         n = len(topics)
         parts.append(write_hii(error_code, throttle_time_ms, n))
-        for name, partitions in topics:
+        for topics_row in topics:
+            name, partitions = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(write_h(n))
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, partitions_error_code in partitions:
+            for partitions_row in partitions:
+                partition_index, partitions_error_code = partitions_row + ()
                 parts.append(write_ih(partition_index, partitions_error_code))
     except UNENCODABLE as error:
         raise blame(message, error)

@@ -198,7 +198,8 @@ def _encode_request_1(message: OffsetFetchRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(write_i(n))
-        for name, partition_indexes, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partition_indexes, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
@@ -277,7 +278,8 @@ def _encode_request_2(message: OffsetFetchRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(write_i(n))
-            for name, partition_indexes, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partition_indexes, topics_unknown_tags = topics_row + ()
                 if topics_unknown_tags:
                     raise absent("topics.unknown_tags", "versions 2-5")
                 body = name.encode()
@@ -375,7 +377,8 @@ def _encode_request_6(message: OffsetFetchRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, partition_indexes, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partition_indexes, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -471,7 +474,8 @@ def _encode_request_7(message: OffsetFetchRequest) -> list[Part]:
         else:
             n = len(topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, partition_indexes, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partition_indexes, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
@@ -584,7 +588,8 @@ def _encode_request_8(message: OffsetFetchRequest) -> list[Part]:
             raise absent("topics", "version 8")
         n = len(groups)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags in groups:
+        for groups_row in groups:
+            groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags = groups_row + ()
             body = groups_group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
@@ -594,7 +599,8 @@ def _encode_request_8(message: OffsetFetchRequest) -> list[Part]:
             else:
                 n = len(groups_topics)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
+                for groups_topics_row in groups_topics:
+                    name, topic_id, partition_indexes, topics_unknown_tags = groups_topics_row + ()
                     body = name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
@@ -723,7 +729,8 @@ def _encode_request_9(message: OffsetFetchRequest) -> list[Part]:
             raise absent("topics", "version 9")
         n = len(groups)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags in groups:
+        for groups_row in groups:
+            groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags = groups_row + ()
             body = groups_group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
@@ -743,7 +750,8 @@ def _encode_request_9(message: OffsetFetchRequest) -> list[Part]:
                     parts.append(write_iB(member_epoch, n + 1))
                 else:
                     parts.append(write_i(member_epoch) + uvarint(n + 1))
-                for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
+                for groups_topics_row in groups_topics:
+                    name, topic_id, partition_indexes, topics_unknown_tags = groups_topics_row + ()
                     body = name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
@@ -863,7 +871,8 @@ def _encode_request_10(message: OffsetFetchRequest) -> list[Part]:
             raise absent("topics", "version 10")
         n = len(groups)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags in groups:
+        for groups_row in groups:
+            groups_group_id, member_id, member_epoch, groups_topics, groups_unknown_tags = groups_row + ()
             body = groups_group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
@@ -883,7 +892,8 @@ def _encode_request_10(message: OffsetFetchRequest) -> list[Part]:
                     parts.append(write_iB(member_epoch, n + 1))
                 else:
                     parts.append(write_i(member_epoch) + uvarint(n + 1))
-                for name, topic_id, partition_indexes, topics_unknown_tags in groups_topics:
+                for groups_topics_row in groups_topics:
+                    name, topic_id, partition_indexes, topics_unknown_tags = groups_topics_row + ()
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.topics.topic_id")
                     n = len(partition_indexes)
@@ -970,7 +980,8 @@ def _encode_response_1(message: OffsetFetchResponse) -> list[Part]:
             raise absent("unknown_tags", "version 1")
         n = len(topics)
         parts.append(write_i(n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 1")
             body = name.encode()
@@ -979,10 +990,11 @@ def _encode_response_1(message: OffsetFetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 1")
                 if metadata is None:
@@ -1069,7 +1081,8 @@ def _encode_response_2(message: OffsetFetchResponse) -> list[Part]:
             raise absent("unknown_tags", "version 2")
         n = len(topics)
         parts.append(write_i(n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 2")
             body = name.encode()
@@ -1078,10 +1091,11 @@ def _encode_response_2(message: OffsetFetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
                 if metadata is None:
@@ -1169,7 +1183,8 @@ def _encode_response_3(message: OffsetFetchResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 3-4")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 3-4")
             body = name.encode()
@@ -1178,10 +1193,11 @@ def _encode_response_3(message: OffsetFetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 3-4")
                 if metadata is None:
@@ -1271,7 +1287,8 @@ def _encode_response_5(message: OffsetFetchResponse) -> list[Part]:
             raise absent("unknown_tags", "version 5")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 5")
             body = name.encode()
@@ -1280,10 +1297,11 @@ def _encode_response_5(message: OffsetFetchResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 5")
                 if metadata is None:
@@ -1334,12 +1352,8 @@ def _decode_response_6(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if n < 0 or n * 20 > end - p:
                 raise crowded(n, 20, "topics.partitions", p, end)
             partitions: list[OffsetFetchResponsePartition] = []
-            if (
-                n > 1
-                and buffer[p + 16 : p + n * 20 : 20].count(0) == n
-                and buffer[p + 19 : p + n * 20 : 20].count(0) == n
-            ):
-                q = p + n * 20
+            q = p + n * 20
+            if n > 1 and buffer[p + 16 : q : 20].count(0) == n and buffer[p + 19 : q : 20].count(0) == n:
                 for (
                     partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
                 ) in rows_iqixhx(view[p:q]):
@@ -1425,17 +1439,19 @@ def _encode_response_6(message: OffsetFetchResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if metadata is not None or partitions_unknown_tags:
                     if metadata is None:
                         parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
@@ -1521,12 +1537,8 @@ def _decode_response_8(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
                 if n < 0 or n * 20 > end - p:
                     raise crowded(n, 20, "groups.topics.partitions", p, end)
                 partitions: list[OffsetFetchResponsePartitions] = []
-                if (
-                    n > 1
-                    and buffer[p + 16 : p + n * 20 : 20].count(0) == n
-                    and buffer[p + 19 : p + n * 20 : 20].count(0) == n
-                ):
-                    q = p + n * 20
+                q = p + n * 20
+                if n > 1 and buffer[p + 16 : q : 20].count(0) == n and buffer[p + 19 : q : 20].count(0) == n:
                     for (
                         partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
                     ) in rows_iqixhx(view[p:q]):
@@ -1620,24 +1632,27 @@ def _encode_response_8(message: OffsetFetchResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for group_id, groups_topics, groups_error_code, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, groups_topics, groups_error_code, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
             parts.append(body)
             n = len(groups_topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, topic_id, partitions, topics_unknown_tags in groups_topics:
+            for groups_topics_row in groups_topics:
+                name, topic_id, partitions, topics_unknown_tags = groups_topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topics.name"))
                 parts.append(body)
                 n = len(partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                    partitions_unknown_tags,
-                ) in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                        partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if metadata is not None or partitions_unknown_tags:
                         if metadata is None:
                             parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
@@ -1717,12 +1732,8 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> O
                 if n < 0 or n * 20 > end - p:
                     raise crowded(n, 20, "groups.topics.partitions", p, end)
                 partitions: list[OffsetFetchResponsePartitions] = []
-                if (
-                    n > 1
-                    and buffer[p + 16 : p + n * 20 : 20].count(0) == n
-                    and buffer[p + 19 : p + n * 20 : 20].count(0) == n
-                ):
-                    q = p + n * 20
+                q = p + n * 20
+                if n > 1 and buffer[p + 16 : q : 20].count(0) == n and buffer[p + 19 : q : 20].count(0) == n:
                     for (
                         partition_index, committed_offset, committed_leader_epoch, partitions_error_code,
                     ) in rows_iqixhx(view[p:q]):
@@ -1816,14 +1827,16 @@ def _encode_response_10(message: OffsetFetchResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for group_id, groups_topics, groups_error_code, groups_unknown_tags in groups:
+        for groups_row in groups:
+            group_id, groups_topics, groups_error_code, groups_unknown_tags = groups_row + ()
             body = group_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.group_id"))
             parts.append(body)
             n = len(groups_topics)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for name, topic_id, partitions, topics_unknown_tags in groups_topics:
+            for groups_topics_row in groups_topics:
+                name, topic_id, partitions, topics_unknown_tags = groups_topics_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "groups.topics.topic_id")
                 n = len(partitions)
@@ -1831,10 +1844,11 @@ def _encode_response_10(message: OffsetFetchResponse) -> list[Part]:
                     parts.append(write_16sB(topic_id, n + 1))
                 else:
                     parts.append(write_16s(topic_id) + uvarint(n + 1))
-                for (
-                    partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
-                    partitions_unknown_tags,
-                ) in partitions:
+                for partitions_row in partitions:
+                    (
+                        partition_index, committed_offset, committed_leader_epoch, metadata, partitions_error_code,
+                        partitions_unknown_tags,
+                    ) = partitions_row + ()
                     if metadata is not None or partitions_unknown_tags:
                         if metadata is None:
                             parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))

@@ -130,7 +130,8 @@ def _encode_request_2(message: OffsetForLeaderEpochRequest) -> list[Part]:
             raise absent("unknown_tags", "version 2")
         n = len(topics)
         parts.append(write_i(n))
-        for topic, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 2")
             body = topic.encode()
@@ -139,7 +140,8 @@ def _encode_request_2(message: OffsetForLeaderEpochRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition, current_leader_epoch, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, current_leader_epoch, leader_epoch, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
                 parts.append(write_iii(partition, current_leader_epoch, leader_epoch))
@@ -194,7 +196,8 @@ def _encode_request_3(message: OffsetForLeaderEpochRequest) -> list[Part]:
             raise absent("unknown_tags", "version 3")
         n = len(topics)
         parts.append(write_ii(replica_id, n))
-        for topic, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 3")
             body = topic.encode()
@@ -203,7 +206,8 @@ def _encode_request_3(message: OffsetForLeaderEpochRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition, current_leader_epoch, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, current_leader_epoch, leader_epoch, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 3")
                 parts.append(write_iii(partition, current_leader_epoch, leader_epoch))
@@ -246,8 +250,8 @@ def _decode_request_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Off
             if n < 0 or n * 13 > end - p:
                 raise crowded(n, 13, "topics.partitions", p, end)
             partitions: list[OffsetForLeaderPartition] = []
-            if n > 1 and buffer[p + 12 : p + n * 13 : 13].count(0) == n:
-                q = p + n * 13
+            q = p + n * 13
+            if n > 1 and buffer[p + 12 : q : 13].count(0) == n:
                 for partition, current_leader_epoch, leader_epoch in rows_iiix(view[p:q]):
                     partitions.append(new(OffsetForLeaderPartition, (
                         partition, current_leader_epoch, leader_epoch, (),
@@ -299,14 +303,16 @@ def _encode_request_4(message: OffsetForLeaderEpochRequest) -> list[Part]:
             parts.append(write_iB(replica_id, n + 1))
         else:
             parts.append(write_i(replica_id) + uvarint(n + 1))
-        for topic, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, partitions, topics_unknown_tags = topics_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition, current_leader_epoch, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, current_leader_epoch, leader_epoch, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_iii(
                         partition, current_leader_epoch, leader_epoch,
@@ -366,7 +372,8 @@ def _encode_response_2(message: OffsetForLeaderEpochResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 2-3")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for topic, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 2-3")
             body = topic.encode()
@@ -375,7 +382,8 @@ def _encode_response_2(message: OffsetForLeaderEpochResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for error_code, partition, leader_epoch, end_offset, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                error_code, partition, leader_epoch, end_offset, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 2-3")
                 parts.append(write_hiiq(error_code, partition, leader_epoch, end_offset))
@@ -418,8 +426,8 @@ def _decode_response_4(buffer: Buffer, view: memoryview, p: int, end: int) -> Of
             if n < 0 or n * 19 > end - p:
                 raise crowded(n, 19, "topics.partitions", p, end)
             partitions: list[EpochEndOffset] = []
-            if n > 1 and buffer[p + 18 : p + n * 19 : 19].count(0) == n:
-                q = p + n * 19
+            q = p + n * 19
+            if n > 1 and buffer[p + 18 : q : 19].count(0) == n:
                 for error_code, partition, leader_epoch, end_offset in rows_hiiqx(view[p:q]):
                     partitions.append(new(EpochEndOffset, (error_code, partition, leader_epoch, end_offset, ())))
                 p = q
@@ -467,14 +475,16 @@ def _encode_response_4(message: OffsetForLeaderEpochResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for topic, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic, partitions, topics_unknown_tags = topics_row + ()
             body = topic.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for error_code, partition, leader_epoch, end_offset, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                error_code, partition, leader_epoch, end_offset, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_hiiq(
                         error_code, partition, leader_epoch, end_offset,

@@ -225,7 +225,8 @@ def _encode_request_3(message: ProduceRequest) -> list[Part]:
             parts.append(body)
         n = len(topic_data)
         parts.append(write_hii(acks, timeout_ms, n))
-        for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
+        for topic_data_row in topic_data:
+            name, topic_id, partition_data, topic_data_unknown_tags = topic_data_row + ()
             if topic_data_unknown_tags:
                 raise absent("topic_data.unknown_tags", "versions 3-8")
             body = name.encode()
@@ -234,7 +235,8 @@ def _encode_request_3(message: ProduceRequest) -> list[Part]:
             parts.append(body)
             n = len(partition_data)
             parts.append(write_i(n))
-            for index, records, partition_data_unknown_tags in partition_data:
+            for partition_data_row in partition_data:
+                index, records, partition_data_unknown_tags = partition_data_row + ()
                 if partition_data_unknown_tags:
                     raise absent("topic_data.partition_data.unknown_tags", "versions 3-8")
                 if records is None:
@@ -359,14 +361,16 @@ def _encode_request_9(message: ProduceRequest) -> list[Part]:
             parts.append(write_hiB(acks, timeout_ms, n + 1))
         else:
             parts.append(write_hi(acks, timeout_ms) + uvarint(n + 1))
-        for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
+        for topic_data_row in topic_data:
+            name, topic_id, partition_data, topic_data_unknown_tags = topic_data_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topic_data.name"))
             parts.append(body)
             n = len(partition_data)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for index, records, partition_data_unknown_tags in partition_data:
+            for partition_data_row in partition_data:
+                index, records, partition_data_unknown_tags = partition_data_row + ()
                 if records is None:
                     parts.append(write_ix(index))
                 else:
@@ -486,7 +490,8 @@ def _encode_request_13(message: ProduceRequest) -> list[Part]:
             parts.append(write_hiB(acks, timeout_ms, n + 1))
         else:
             parts.append(write_hi(acks, timeout_ms) + uvarint(n + 1))
-        for name, topic_id, partition_data, topic_data_unknown_tags in topic_data:
+        for topic_data_row in topic_data:
+            name, topic_id, partition_data, topic_data_unknown_tags = topic_data_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topic_data.topic_id")
             n = len(partition_data)
@@ -494,7 +499,8 @@ def _encode_request_13(message: ProduceRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for index, records, partition_data_unknown_tags in partition_data:
+            for partition_data_row in partition_data:
+                index, records, partition_data_unknown_tags = partition_data_row + ()
                 if records is None:
                     parts.append(write_ix(index))
                 else:
@@ -566,7 +572,8 @@ def _encode_response_3(message: ProduceResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 3-4")
         n = len(responses)
         parts.append(write_i(n))
-        for name, topic_id, partition_responses, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, partition_responses, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 3-4")
             body = name.encode()
@@ -575,10 +582,11 @@ def _encode_response_3(message: ProduceResponse) -> list[Part]:
             parts.append(body)
             n = len(partition_responses)
             parts.append(write_i(n))
-            for (
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                current_leader, partition_responses_unknown_tags,
-            ) in partition_responses:
+            for partition_responses_row in partition_responses:
+                (
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                    current_leader, partition_responses_unknown_tags,
+                ) = partition_responses_row + ()
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
                     raise absent("responses.partition_responses.current_leader", "versions 3-4")
                 if partition_responses_unknown_tags:
@@ -645,7 +653,8 @@ def _encode_response_5(message: ProduceResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 5-7")
         n = len(responses)
         parts.append(write_i(n))
-        for name, topic_id, partition_responses, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, partition_responses, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "versions 5-7")
             body = name.encode()
@@ -654,10 +663,11 @@ def _encode_response_5(message: ProduceResponse) -> list[Part]:
             parts.append(body)
             n = len(partition_responses)
             parts.append(write_i(n))
-            for (
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                current_leader, partition_responses_unknown_tags,
-            ) in partition_responses:
+            for partition_responses_row in partition_responses:
+                (
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                    current_leader, partition_responses_unknown_tags,
+                ) = partition_responses_row + ()
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
                     raise absent("responses.partition_responses.current_leader", "versions 5-7")
                 if partition_responses_unknown_tags:
@@ -769,7 +779,8 @@ def _encode_response_8(message: ProduceResponse) -> list[Part]:
             raise absent("unknown_tags", "version 8")
         n = len(responses)
         parts.append(write_i(n))
-        for name, topic_id, partition_responses, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, partition_responses, responses_unknown_tags = responses_row + ()
             if responses_unknown_tags:
                 raise absent("responses.unknown_tags", "version 8")
             body = name.encode()
@@ -778,17 +789,19 @@ def _encode_response_8(message: ProduceResponse) -> list[Part]:
             parts.append(body)
             n = len(partition_responses)
             parts.append(write_i(n))
-            for (
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                current_leader, partition_responses_unknown_tags,
-            ) in partition_responses:
+            for partition_responses_row in partition_responses:
+                (
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                    current_leader, partition_responses_unknown_tags,
+                ) = partition_responses_row + ()
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
                     raise absent("responses.partition_responses.current_leader", "version 8")
                 if partition_responses_unknown_tags:
                     raise absent("responses.partition_responses.unknown_tags", "version 8")
                 n = len(record_errors)
                 parts.append(write_ihqqqi(index, error_code, base_offset, log_append_time_ms, log_start_offset, n))
-                for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
+                for record_errors_row in record_errors:
+                    batch_index, batch_index_error_message, record_errors_unknown_tags = record_errors_row + ()
                     if record_errors_unknown_tags:
                         raise absent("responses.partition_responses.record_errors.unknown_tags", "version 8")
                     if batch_index_error_message is None:
@@ -845,13 +858,13 @@ def _decode_response_9(buffer: Buffer, view: memoryview, p: int, end: int) -> Pr
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "responses.partition_responses", p, end)
             partition_responses: list[PartitionProduceResponse] = []
+            q = p + n * 33
             if (
                 n > 1
-                and buffer[p + 30 : p + n * 33 : 33].count(1) == n
-                and buffer[p + 31 : p + n * 33 : 33].count(0) == n
-                and buffer[p + 32 : p + n * 33 : 33].count(0) == n
+                and buffer[p + 30 : q : 33].count(1) == n
+                and buffer[p + 31 : q : 33].count(0) == n
+                and buffer[p + 32 : q : 33].count(0) == n
             ):
-                q = p + n * 33
                 for index, error_code, base_offset, log_append_time_ms, log_start_offset in rows_ihqqqxxx(view[p:q]):
                     partition_responses.append(new(PartitionProduceResponse, (
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
@@ -974,17 +987,19 @@ def _encode_response_9(message: ProduceResponse) -> list[Part]:
             raise absent("node_endpoints", "version 9")
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, topic_id, partition_responses, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, partition_responses, responses_unknown_tags = responses_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
             parts.append(body)
             n = len(partition_responses)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                current_leader, partition_responses_unknown_tags,
-            ) in partition_responses:
+            for partition_responses_row in partition_responses:
+                (
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                    current_leader, partition_responses_unknown_tags,
+                ) = partition_responses_row + ()
                 if current_leader is not DEFAULT_LEADER_ID_AND_EPOCH and current_leader != DEFAULT_LEADER_ID_AND_EPOCH:
                     raise absent("responses.partition_responses.current_leader", "version 9")
                 if (
@@ -1002,7 +1017,8 @@ def _encode_response_9(message: ProduceResponse) -> list[Part]:
                         parts.append(write_ihqqq(
                             index, error_code, base_offset, log_append_time_ms, log_start_offset,
                         ) + uvarint(n + 1))
-                    for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
+                    for record_errors_row in record_errors:
+                        batch_index, batch_index_error_message, record_errors_unknown_tags = record_errors_row + ()
                         if batch_index_error_message is None:
                             parts.append(write_ix(batch_index))
                         else:
@@ -1166,13 +1182,13 @@ def _decode_response_10(buffer: Buffer, view: memoryview, p: int, end: int) -> P
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "responses.partition_responses", p, end)
             partition_responses: list[PartitionProduceResponse] = []
+            q = p + n * 33
             if (
                 n > 1
-                and buffer[p + 30 : p + n * 33 : 33].count(1) == n
-                and buffer[p + 31 : p + n * 33 : 33].count(0) == n
-                and buffer[p + 32 : p + n * 33 : 33].count(0) == n
+                and buffer[p + 30 : q : 33].count(1) == n
+                and buffer[p + 31 : q : 33].count(0) == n
+                and buffer[p + 32 : q : 33].count(0) == n
             ):
-                q = p + n * 33
                 for index, error_code, base_offset, log_append_time_ms, log_start_offset in rows_ihqqqxxx(view[p:q]):
                     partition_responses.append(new(PartitionProduceResponse, (
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
@@ -1313,7 +1329,8 @@ def _write_produce_response_tags(node_endpoints: Any, unknown_tags: UnknownTags)
         parts: list[Part] = []
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, rack, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -1343,17 +1360,19 @@ def _encode_response_10(message: ProduceResponse) -> list[Part]:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, topic_id, partition_responses, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, partition_responses, responses_unknown_tags = responses_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "responses.name"))
             parts.append(body)
             n = len(partition_responses)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                current_leader, partition_responses_unknown_tags,
-            ) in partition_responses:
+            for partition_responses_row in partition_responses:
+                (
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                    current_leader, partition_responses_unknown_tags,
+                ) = partition_responses_row + ()
                 if (
                     record_errors
                     or record_errors is None
@@ -1370,7 +1389,8 @@ def _encode_response_10(message: ProduceResponse) -> list[Part]:
                         parts.append(write_ihqqq(
                             index, error_code, base_offset, log_append_time_ms, log_start_offset,
                         ) + uvarint(n + 1))
-                    for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
+                    for record_errors_row in record_errors:
+                        batch_index, batch_index_error_message, record_errors_unknown_tags = record_errors_row + ()
                         if batch_index_error_message is None:
                             parts.append(write_ix(batch_index))
                         else:
@@ -1499,13 +1519,13 @@ def _decode_response_13(buffer: Buffer, view: memoryview, p: int, end: int) -> P
             if n < 0 or n * 33 > end - p:
                 raise crowded(n, 33, "responses.partition_responses", p, end)
             partition_responses: list[PartitionProduceResponse] = []
+            q = p + n * 33
             if (
                 n > 1
-                and buffer[p + 30 : p + n * 33 : 33].count(1) == n
-                and buffer[p + 31 : p + n * 33 : 33].count(0) == n
-                and buffer[p + 32 : p + n * 33 : 33].count(0) == n
+                and buffer[p + 30 : q : 33].count(1) == n
+                and buffer[p + 31 : q : 33].count(0) == n
+                and buffer[p + 32 : q : 33].count(0) == n
             ):
-                q = p + n * 33
                 for index, error_code, base_offset, log_append_time_ms, log_start_offset in rows_ihqqqxxx(view[p:q]):
                     partition_responses.append(new(PartitionProduceResponse, (
                         index, error_code, base_offset, log_append_time_ms, log_start_offset, [], None,
@@ -1632,7 +1652,8 @@ def _write_produce_response_tags_2(node_endpoints: Any, unknown_tags: UnknownTag
         parts: list[Part] = []
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, rack, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -1662,7 +1683,8 @@ def _encode_response_13(message: ProduceResponse) -> list[Part]:
         responses, throttle_time_ms, node_endpoints, unknown_tags = message
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, topic_id, partition_responses, responses_unknown_tags in responses:
+        for responses_row in responses:
+            name, topic_id, partition_responses, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partition_responses)
@@ -1670,10 +1692,11 @@ def _encode_response_13(message: ProduceResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
-                current_leader, partition_responses_unknown_tags,
-            ) in partition_responses:
+            for partition_responses_row in partition_responses:
+                (
+                    index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, error_message,
+                    current_leader, partition_responses_unknown_tags,
+                ) = partition_responses_row + ()
                 if (
                     record_errors
                     or record_errors is None
@@ -1690,7 +1713,8 @@ def _encode_response_13(message: ProduceResponse) -> list[Part]:
                         parts.append(write_ihqqq(
                             index, error_code, base_offset, log_append_time_ms, log_start_offset,
                         ) + uvarint(n + 1))
-                    for batch_index, batch_index_error_message, record_errors_unknown_tags in record_errors:
+                    for record_errors_row in record_errors:
+                        batch_index, batch_index_error_message, record_errors_unknown_tags = record_errors_row + ()
                         if batch_index_error_message is None:
                             parts.append(write_ix(batch_index))
                         else:

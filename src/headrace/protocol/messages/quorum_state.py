@@ -82,8 +82,8 @@ def _decode_quorum_state_data_0(buffer: Buffer, view: memoryview, p: int, end: i
             if n * 5 > end - p:
                 raise crowded(n, 5, "current_voters", p, end)
             current_voters = []
-            if n > 1 and buffer[p + 4 : p + n * 5 : 5].count(0) == n:
-                q = p + n * 5
+            q = p + n * 5
+            if n > 1 and buffer[p + 4 : q : 5].count(0) == n:
                 for (voter_id,) in rows_ix(view[p:q]):
                     current_voters.append(new(Voter, (voter_id, ())))
                 p = q
@@ -135,7 +135,8 @@ def _encode_quorum_state_data_0(message: QuorumStateData) -> list[Part]:
                 parts.append(write_iiiqB(leader_id, leader_epoch, voted_id, applied_offset, n + 1))
             else:
                 parts.append(write_iiiq(leader_id, leader_epoch, voted_id, applied_offset) + uvarint(n + 1))
-            for voter_id, current_voters_unknown_tags in current_voters:
+            for current_voters_row in current_voters:
+                voter_id, current_voters_unknown_tags = current_voters_row + ()
                 if current_voters_unknown_tags:
                     parts.append(write_i(voter_id) + tag_section(current_voters_unknown_tags))
                 else:

@@ -138,8 +138,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
             if n < 0 or n * 9 > end - p:
                 raise crowded(n, 9, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 8 : p + n * 9 : 9].count(0) == n:
-                q = p + n * 9
+            q = p + n * 9
+            if n > 1 and buffer[p + 8 : q : 9].count(0) == n:
                 for partition, leader_epoch in rows_iix(view[p:q]):
                     partitions.append(new(PartitionData, (partition, leader_epoch, ())))
                 p = q
@@ -186,7 +186,8 @@ def _encode_request_0(message: ReadShareGroupStateRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -194,7 +195,8 @@ def _encode_request_0(message: ReadShareGroupStateRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, leader_epoch, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ii(partition, leader_epoch) + tag_section(partitions_unknown_tags))
                 else:
@@ -259,8 +261,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Re
                 if n < 0 or n * 20 > end - p:
                     raise crowded(n, 20, "results.partitions.state_batches", p, end)
                 state_batches: list[StateBatch] = []
-                if n > 1 and buffer[p + 19 : p + n * 20 : 20].count(0) == n:
-                    q = p + n * 20
+                q = p + n * 20
+                if n > 1 and buffer[p + 19 : q : 20].count(0) == n:
                     for first_offset, last_offset, delivery_state, delivery_count in rows_qqbhx(view[p:q]):
                         state_batches.append(new(StateBatch, (
                             first_offset, last_offset, delivery_state, delivery_count, (),
@@ -319,7 +321,8 @@ def _encode_response_0(message: ReadShareGroupStateResponse) -> list[Part]:
         results, unknown_tags = message
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_id, partitions, results_unknown_tags = results_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
@@ -327,9 +330,11 @@ def _encode_response_0(message: ReadShareGroupStateResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, error_code, error_message, state_epoch, start_offset, state_batches, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, error_code, error_message, state_epoch, start_offset, state_batches,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition, error_code))
                 else:
@@ -347,9 +352,10 @@ def _encode_response_0(message: ReadShareGroupStateResponse) -> list[Part]:
                     parts.append(write_iqB(state_epoch, start_offset, n + 1))
                 else:
                     parts.append(write_iq(state_epoch, start_offset) + uvarint(n + 1))
-                for (
-                    first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
-                ) in state_batches:
+                for state_batches_row in state_batches:
+                    (
+                        first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
+                    ) = state_batches_row + ()
                     if state_batches_unknown_tags:
                         parts.append(write_qqbh(
                             first_offset, last_offset, delivery_state, delivery_count,

@@ -118,8 +118,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Rea
             if n < 0 or n * 9 > end - p:
                 raise crowded(n, 9, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 8 : p + n * 9 : 9].count(0) == n:
-                q = p + n * 9
+            q = p + n * 9
+            if n > 1 and buffer[p + 8 : q : 9].count(0) == n:
                 for partition, leader_epoch in rows_iix(view[p:q]):
                     partitions.append(new(PartitionData, (partition, leader_epoch, ())))
                 p = q
@@ -166,7 +166,8 @@ def _encode_request_0(message: ReadShareGroupStateSummaryRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -174,7 +175,8 @@ def _encode_request_0(message: ReadShareGroupStateSummaryRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition, leader_epoch, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, leader_epoch, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ii(partition, leader_epoch) + tag_section(partitions_unknown_tags))
                 else:
@@ -268,7 +270,8 @@ def _encode_response_0(message: ReadShareGroupStateSummaryResponse) -> list[Part
         results, unknown_tags = message
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_id, partitions, results_unknown_tags = results_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
@@ -276,10 +279,11 @@ def _encode_response_0(message: ReadShareGroupStateSummaryResponse) -> list[Part
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, error_code, error_message, state_epoch, leader_epoch, start_offset,
+                    delivery_complete_count, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition, error_code))
                 else:
@@ -390,7 +394,8 @@ def _encode_response_1(message: ReadShareGroupStateSummaryResponse) -> list[Part
         results, unknown_tags = message
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_id, partitions, results_unknown_tags = results_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
@@ -398,10 +403,11 @@ def _encode_response_1(message: ReadShareGroupStateSummaryResponse) -> list[Part
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, error_code, error_message, state_epoch, leader_epoch, start_offset, delivery_complete_count,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, error_code, error_message, state_epoch, leader_epoch, start_offset,
+                    delivery_complete_count, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition, error_code))
                 else:

@@ -278,7 +278,8 @@ def _encode_request_1(message: ShareAcknowledgeRequest) -> list[Part]:
             parts.append(write_iB(share_session_epoch, n + 1))
         else:
             parts.append(write_i(share_session_epoch) + uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -286,15 +287,17 @@ def _encode_request_1(message: ShareAcknowledgeRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition_index, acknowledgement_batches, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, acknowledgement_batches, partitions_unknown_tags = partitions_row + ()
                 n = len(acknowledgement_batches)
                 if n < 127:
                     parts.append(write_iB(partition_index, n + 1))
                 else:
                     parts.append(write_i(partition_index) + uvarint(n + 1))
-                for (
-                    first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
-                ) in acknowledgement_batches:
+                for acknowledgement_batches_row in acknowledgement_batches:
+                    (
+                        first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
+                    ) = acknowledgement_batches_row + ()
                     n = len(acknowledge_types)
                     if n < 127:
                         parts.append(write_qqB(first_offset, last_offset, n + 1))
@@ -451,7 +454,8 @@ def _encode_request_2(message: ShareAcknowledgeRequest) -> list[Part]:
             parts.append(write_itB(share_session_epoch, is_renew_ack, n + 1))
         else:
             parts.append(write_it(share_session_epoch, is_renew_ack) + uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -459,15 +463,17 @@ def _encode_request_2(message: ShareAcknowledgeRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition_index, acknowledgement_batches, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, acknowledgement_batches, partitions_unknown_tags = partitions_row + ()
                 n = len(acknowledgement_batches)
                 if n < 127:
                     parts.append(write_iB(partition_index, n + 1))
                 else:
                     parts.append(write_i(partition_index) + uvarint(n + 1))
-                for (
-                    first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
-                ) in acknowledgement_batches:
+                for acknowledgement_batches_row in acknowledgement_batches:
+                    (
+                        first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
+                    ) = acknowledgement_batches_row + ()
                     n = len(acknowledge_types)
                     if n < 127:
                         parts.append(write_qqB(first_offset, last_offset, n + 1))
@@ -667,7 +673,8 @@ def _encode_response_1(message: ShareAcknowledgeResponse) -> list[Part]:
             parts.append(body)
         n = len(responses)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic_id, partitions, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
@@ -675,10 +682,11 @@ def _encode_response_1(message: ShareAcknowledgeResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, partitions_error_message, current_leader,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, current_leader,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_error_message is not None or partitions_unknown_tags:
                     if partitions_error_message is None:
                         parts.append(write_ihx(partition_index, partitions_error_code))
@@ -710,7 +718,8 @@ def _encode_response_1(message: ShareAcknowledgeResponse) -> list[Part]:
             parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, rack, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -922,7 +931,8 @@ def _encode_response_2(message: ShareAcknowledgeResponse) -> list[Part]:
             parts.append(write_iB(acquisition_lock_timeout_ms, n + 1))
         else:
             parts.append(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
-        for topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic_id, partitions, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
@@ -930,10 +940,11 @@ def _encode_response_2(message: ShareAcknowledgeResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, partitions_error_message, current_leader,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, current_leader,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_error_message is not None or partitions_unknown_tags:
                     if partitions_error_message is None:
                         parts.append(write_ihx(partition_index, partitions_error_code))
@@ -965,7 +976,8 @@ def _encode_response_2(message: ShareAcknowledgeResponse) -> list[Part]:
             parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, rack, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:

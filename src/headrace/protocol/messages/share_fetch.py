@@ -360,7 +360,8 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
             parts.append(write_iiiiii(
                 share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size,
             ) + uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -368,7 +369,10 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partition_max_bytes != 0:
                     raise absent("topics.partitions.partition_max_bytes", "version 1")
                 n = len(acknowledgement_batches)
@@ -376,9 +380,10 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
                     parts.append(write_iB(partition_index, n + 1))
                 else:
                     parts.append(write_i(partition_index) + uvarint(n + 1))
-                for (
-                    first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
-                ) in acknowledgement_batches:
+                for acknowledgement_batches_row in acknowledgement_batches:
+                    (
+                        first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
+                    ) = acknowledgement_batches_row + ()
                     n = len(acknowledge_types)
                     if n < 127:
                         parts.append(write_qqB(first_offset, last_offset, n + 1))
@@ -390,9 +395,10 @@ def _encode_request_1(message: ShareFetchRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            forgotten_topics_data_topic_id, forgotten_topics_data_partitions, forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic_id, forgotten_topics_data_partitions, forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
@@ -597,7 +603,8 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
                 share_session_epoch, max_wait_ms, min_bytes, max_bytes, max_records, batch_size, share_acquire_mode,
                 is_renew_ack,
             ) + uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -605,7 +612,10 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partition_max_bytes, acknowledgement_batches, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partition_max_bytes != 0:
                     raise absent("topics.partitions.partition_max_bytes", "version 2")
                 n = len(acknowledgement_batches)
@@ -613,9 +623,10 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
                     parts.append(write_iB(partition_index, n + 1))
                 else:
                     parts.append(write_i(partition_index) + uvarint(n + 1))
-                for (
-                    first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
-                ) in acknowledgement_batches:
+                for acknowledgement_batches_row in acknowledgement_batches:
+                    (
+                        first_offset, last_offset, acknowledge_types, acknowledgement_batches_unknown_tags,
+                    ) = acknowledgement_batches_row + ()
                     n = len(acknowledge_types)
                     if n < 127:
                         parts.append(write_qqB(first_offset, last_offset, n + 1))
@@ -627,9 +638,10 @@ def _encode_request_2(message: ShareFetchRequest) -> list[Part]:
             parts.append(tag_section(topics_unknown_tags) if topics_unknown_tags else b"\0")
         n = len(forgotten_topics_data)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            forgotten_topics_data_topic_id, forgotten_topics_data_partitions, forgotten_topics_data_unknown_tags,
-        ) in forgotten_topics_data:
+        for forgotten_topics_data_row in forgotten_topics_data:
+            (
+                forgotten_topics_data_topic_id, forgotten_topics_data_partitions, forgotten_topics_data_unknown_tags,
+            ) = forgotten_topics_data_row + ()
             if len(forgotten_topics_data_topic_id) != 16:
                 raise wrong_size(forgotten_topics_data_topic_id, "forgotten_topics_data.topic_id")
             n = len(forgotten_topics_data_partitions)
@@ -715,8 +727,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                         if n < 0 or n * 19 > end - p:
                             raise crowded(n, 19, "responses.partitions.acquired_records", p, end)
                         acquired_records: list[AcquiredRecords] = []
-                        if n > 1 and buffer[p + 18 : p + n * 19 : 19].count(0) == n:
-                            q = p + n * 19
+                        q = p + n * 19
+                        if n > 1 and buffer[p + 18 : q : 19].count(0) == n:
                             for first_offset, last_offset, delivery_count in rows_qqhx(view[p:q]):
                                 acquired_records.append(new(AcquiredRecords, (
                                     first_offset, last_offset, delivery_count, (),
@@ -812,8 +824,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Sh
                 if n < 0 or n * 19 > end - p:
                     raise crowded(n, 19, "responses.partitions.acquired_records", p, end)
                 acquired_records = []
-                if n > 1 and buffer[p + 18 : p + n * 19 : 19].count(0) == n:
-                    q = p + n * 19
+                q = p + n * 19
+                if n > 1 and buffer[p + 18 : q : 19].count(0) == n:
                     for first_offset, last_offset, delivery_count in rows_qqhx(view[p:q]):
                         acquired_records.append(new(AcquiredRecords, (first_offset, last_offset, delivery_count, ())))
                     p = q
@@ -930,7 +942,8 @@ def _encode_response_1(message: ShareFetchResponse) -> list[Part]:
             parts.append(write_iB(acquisition_lock_timeout_ms, n + 1))
         else:
             parts.append(write_i(acquisition_lock_timeout_ms) + uvarint(n + 1))
-        for topic_id, partitions, responses_unknown_tags in responses:
+        for responses_row in responses:
+            topic_id, partitions, responses_unknown_tags = responses_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "responses.topic_id")
             n = len(partitions)
@@ -938,10 +951,11 @@ def _encode_response_1(message: ShareFetchResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, partitions_error_message, acknowledge_error_code,
-                acknowledge_error_message, current_leader, records, acquired_records, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, partitions_error_message, acknowledge_error_code,
+                    acknowledge_error_message, current_leader, records, acquired_records, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if (
                     partitions_error_message is not None
                     or acknowledge_error_message is not None
@@ -981,7 +995,10 @@ def _encode_response_1(message: ShareFetchResponse) -> list[Part]:
                     parts.append(records)
                     n = len(acquired_records)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    for first_offset, last_offset, delivery_count, acquired_records_unknown_tags in acquired_records:
+                    for acquired_records_row in acquired_records:
+                        (
+                            first_offset, last_offset, delivery_count, acquired_records_unknown_tags,
+                        ) = acquired_records_row + ()
                         if acquired_records_unknown_tags:
                             parts.append(write_qqh(
                                 first_offset, last_offset, delivery_count,
@@ -1004,7 +1021,10 @@ def _encode_response_1(message: ShareFetchResponse) -> list[Part]:
                     parts.append(records)
                     n = len(acquired_records)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                    for first_offset, last_offset, delivery_count, acquired_records_unknown_tags in acquired_records:
+                    for acquired_records_row in acquired_records:
+                        (
+                            first_offset, last_offset, delivery_count, acquired_records_unknown_tags,
+                        ) = acquired_records_row + ()
                         if acquired_records_unknown_tags:
                             parts.append(write_qqh(
                                 first_offset, last_offset, delivery_count,
@@ -1015,7 +1035,8 @@ def _encode_response_1(message: ShareFetchResponse) -> list[Part]:
             parts.append(tag_section(responses_unknown_tags) if responses_unknown_tags else b"\0")
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, rack, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, rack, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:

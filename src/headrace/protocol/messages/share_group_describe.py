@@ -386,10 +386,11 @@ def _encode_response_1(message: ShareGroupDescribeResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, assignor_name, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -417,10 +418,11 @@ def _encode_response_1(message: ShareGroupDescribeResponse) -> list[Part]:
             parts.append(body)
             n = len(members)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                member_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names, assignment,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, rack_id, member_epoch, client_id, client_host, subscribed_topic_names, assignment,
+                    members_unknown_tags,
+                ) = members_row + ()
                 body = member_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
@@ -453,7 +455,8 @@ def _encode_response_1(message: ShareGroupDescribeResponse) -> list[Part]:
                 topic_partitions, assignment_unknown_tags = assignment
                 n = len(topic_partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for topic_id, topic_name, partitions, topic_partitions_unknown_tags in topic_partitions:
+                for topic_partitions_row in topic_partitions:
+                    topic_id, topic_name, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
                     if len(topic_id) != 16:
                         raise wrong_size(topic_id, "groups.members.assignment.topic_partitions.topic_id")
                     body = topic_name.encode()

@@ -315,7 +315,8 @@ def _encode_response_1(message: ShareGroupHeartbeatResponse) -> list[Part]:
             topic_partitions, assignment_unknown_tags = assignment
             n = len(topic_partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for topic_id, partitions, topic_partitions_unknown_tags in topic_partitions:
+            for topic_partitions_row in topic_partitions:
+                topic_id, partitions, topic_partitions_unknown_tags = topic_partitions_row + ()
                 if len(topic_id) != 16:
                     raise wrong_size(topic_id, "assignment.topic_partitions.topic_id")
                 n = len(partitions)

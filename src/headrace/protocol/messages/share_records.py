@@ -172,8 +172,8 @@ def _decode_share_snapshot_value_0(buffer: Buffer, view: memoryview, p: int, end
     if n < 0 or n * 20 > end - p:
         raise crowded(n, 20, "state_batches", p, end)
     state_batches: list[StateBatch] = []
-    if n > 1 and buffer[p + 19 : p + n * 20 : 20].count(0) == n:
-        q = p + n * 20
+    q = p + n * 20
+    if n > 1 and buffer[p + 19 : q : 20].count(0) == n:
         for first_offset, last_offset, delivery_state, delivery_count in rows_qqbhx(view[p:q]):
             state_batches.append(new(StateBatch, (first_offset, last_offset, delivery_state, delivery_count, ())))
         p = q
@@ -233,7 +233,10 @@ def _encode_share_snapshot_value_0(message: ShareSnapshotValue) -> list[Part]:
             parts.append(write_iiiqqq(
                 snapshot_epoch, state_epoch, leader_epoch, start_offset, create_timestamp, write_timestamp,
             ) + uvarint(n + 1))
-        for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
+        for state_batches_row in state_batches:
+            (
+                first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
+            ) = state_batches_row + ()
             if state_batches_unknown_tags:
                 parts.append(write_qqbh(
                     first_offset, last_offset, delivery_state, delivery_count,
@@ -322,8 +325,8 @@ def _decode_share_update_value_0(buffer: Buffer, view: memoryview, p: int, end: 
     if n < 0 or n * 20 > end - p:
         raise crowded(n, 20, "state_batches", p, end)
     state_batches: list[StateBatch] = []
-    if n > 1 and buffer[p + 19 : p + n * 20 : 20].count(0) == n:
-        q = p + n * 20
+    q = p + n * 20
+    if n > 1 and buffer[p + 19 : q : 20].count(0) == n:
         for first_offset, last_offset, delivery_state, delivery_count in rows_qqbhx(view[p:q]):
             state_batches.append(new(StateBatch, (first_offset, last_offset, delivery_state, delivery_count, ())))
         p = q
@@ -375,7 +378,10 @@ def _encode_share_update_value_0(message: ShareUpdateValue) -> list[Part]:
             parts.append(write_iiqB(snapshot_epoch, leader_epoch, start_offset, n + 1))
         else:
             parts.append(write_iiq(snapshot_epoch, leader_epoch, start_offset) + uvarint(n + 1))
-        for first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags in state_batches:
+        for state_batches_row in state_batches:
+            (
+                first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
+            ) = state_batches_row + ()
             if state_batches_unknown_tags:
                 parts.append(write_qqbh(
                     first_offset, last_offset, delivery_state, delivery_count,

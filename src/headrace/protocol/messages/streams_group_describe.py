@@ -1032,10 +1032,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for (
-            error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
-            authorized_operations, groups_unknown_tags,
-        ) in groups:
+        for groups_row in groups:
+            (
+                error_code, error_message, group_id, group_state, group_epoch, assignment_epoch, topology, members,
+                authorized_operations, groups_unknown_tags,
+            ) = groups_row + ()
             if error_message is None:
                 parts.append(write_hx(error_code))
             else:
@@ -1067,10 +1068,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                         parts.append(write_iB(epoch, n + 1))
                     else:
                         parts.append(write_i(epoch) + uvarint(n + 1))
-                    for (
-                        subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics,
-                        repartition_source_topics, subtopologies_unknown_tags,
-                    ) in subtopologies:
+                    for subtopologies_row in subtopologies:
+                        (
+                            subtopology_id, source_topics, repartition_sink_topics, state_changelog_topics,
+                            repartition_source_topics, subtopologies_unknown_tags,
+                        ) = subtopologies_row + ()
                         body = subtopology_id.encode()
                         n = len(body)
                         parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.subtopology_id"))
@@ -1091,9 +1093,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                             parts.append(body)
                         n = len(state_changelog_topics)
                         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                        for (
-                            name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
-                        ) in state_changelog_topics:
+                        for state_changelog_topics_row in state_changelog_topics:
+                            (
+                                name, partitions, replication_factor, topic_configs,
+                                state_changelog_topics_unknown_tags,
+                            ) = state_changelog_topics_row + ()
                             body = name.encode()
                             n = len(body)
                             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.name"))
@@ -1103,7 +1107,8 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                                 parts.append(write_ihB(partitions, replication_factor, n + 1))
                             else:
                                 parts.append(write_ih(partitions, replication_factor) + uvarint(n + 1))
-                            for key, value, topic_configs_unknown_tags in topic_configs:
+                            for topic_configs_row in topic_configs:
+                                key, value, topic_configs_unknown_tags = topic_configs_row + ()
                                 body = key.encode()
                                 n = len(body)
                                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.state_changelog_topics.topic_configs.key"))
@@ -1116,11 +1121,12 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                             parts.append(tag_section(state_changelog_topics_unknown_tags) if state_changelog_topics_unknown_tags else b"\0")
                         n = len(repartition_source_topics)
                         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                        for (
-                            repartition_source_topics_name, repartition_source_topics_partitions,
-                            repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
-                            repartition_source_topics_unknown_tags,
-                        ) in repartition_source_topics:
+                        for repartition_source_topics_row in repartition_source_topics:
+                            (
+                                repartition_source_topics_name, repartition_source_topics_partitions,
+                                repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
+                                repartition_source_topics_unknown_tags,
+                            ) = repartition_source_topics_row + ()
                             body = repartition_source_topics_name.encode()
                             n = len(body)
                             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.name"))
@@ -1135,10 +1141,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                                 parts.append(write_ih(
                                     repartition_source_topics_partitions, repartition_source_topics_replication_factor,
                                 ) + uvarint(n + 1))
-                            for (
-                                topic_configs_key, topic_configs_value,
-                                repartition_source_topics_topic_configs_unknown_tags,
-                            ) in repartition_source_topics_topic_configs:
+                            for repartition_source_topics_topic_configs_row in repartition_source_topics_topic_configs:
+                                (
+                                    topic_configs_key, topic_configs_value,
+                                    repartition_source_topics_topic_configs_unknown_tags,
+                                ) = repartition_source_topics_topic_configs_row + ()
                                 body = topic_configs_key.encode()
                                 n = len(body)
                                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.topology.subtopologies.repartition_source_topics.topic_configs.key"))
@@ -1153,11 +1160,12 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                 parts.append(tag_section(topology_unknown_tags) if topology_unknown_tags else b"\0")
             n = len(members)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                member_id, member_epoch, instance_id, rack_id, client_id, client_host, topology_epoch, process_id,
-                user_endpoint, client_tags, task_offsets, task_end_offsets, assignment, target_assignment, is_classic,
-                members_unknown_tags,
-            ) in members:
+            for members_row in members:
+                (
+                    member_id, member_epoch, instance_id, rack_id, client_id, client_host, topology_epoch, process_id,
+                    user_endpoint, client_tags, task_offsets, task_end_offsets, assignment, target_assignment,
+                    is_classic, members_unknown_tags,
+                ) = members_row + ()
                 body = member_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.member_id"))
@@ -1209,7 +1217,8 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                         parts.append(write_Hx(port))
                 n = len(client_tags)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for client_tags_key, client_tags_value, client_tags_unknown_tags in client_tags:
+                for client_tags_row in client_tags:
+                    client_tags_key, client_tags_value, client_tags_unknown_tags = client_tags_row + ()
                     body = client_tags_key.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.client_tags.key"))
@@ -1221,7 +1230,8 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     parts.append(tag_section(client_tags_unknown_tags) if client_tags_unknown_tags else b"\0")
                 n = len(task_offsets)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for task_offsets_subtopology_id, partition, offset, task_offsets_unknown_tags in task_offsets:
+                for task_offsets_row in task_offsets:
+                    task_offsets_subtopology_id, partition, offset, task_offsets_unknown_tags = task_offsets_row + ()
                     body = task_offsets_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.task_offsets.subtopology_id"))
@@ -1232,10 +1242,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                         parts.append(write_iqx(partition, offset))
                 n = len(task_end_offsets)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    task_end_offsets_subtopology_id, task_end_offsets_partition, task_end_offsets_offset,
-                    task_end_offsets_unknown_tags,
-                ) in task_end_offsets:
+                for task_end_offsets_row in task_end_offsets:
+                    (
+                        task_end_offsets_subtopology_id, task_end_offsets_partition, task_end_offsets_offset,
+                        task_end_offsets_unknown_tags,
+                    ) = task_end_offsets_row + ()
                     body = task_end_offsets_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.task_end_offsets.subtopology_id"))
@@ -1249,7 +1260,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                 active_tasks, standby_tasks, warmup_tasks, assignment_unknown_tags = assignment
                 n = len(active_tasks)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for active_tasks_subtopology_id, active_tasks_partitions, active_tasks_unknown_tags in active_tasks:
+                for active_tasks_row in active_tasks:
+                    (
+                        active_tasks_subtopology_id, active_tasks_partitions, active_tasks_unknown_tags,
+                    ) = active_tasks_row + ()
                     body = active_tasks_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.active_tasks.subtopology_id"))
@@ -1260,7 +1274,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     parts.append(tag_section(active_tasks_unknown_tags) if active_tasks_unknown_tags else b"\0")
                 n = len(standby_tasks)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
+                for standby_tasks_row in standby_tasks:
+                    (
+                        standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags,
+                    ) = standby_tasks_row + ()
                     body = standby_tasks_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.standby_tasks.subtopology_id"))
@@ -1271,7 +1288,10 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     parts.append(tag_section(standby_tasks_unknown_tags) if standby_tasks_unknown_tags else b"\0")
                 n = len(warmup_tasks)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
+                for warmup_tasks_row in warmup_tasks:
+                    (
+                        warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags,
+                    ) = warmup_tasks_row + ()
                     body = warmup_tasks_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.assignment.warmup_tasks.subtopology_id"))
@@ -1287,10 +1307,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                 ) = target_assignment
                 n = len(target_assignment_active_tasks)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    target_assignment_active_tasks_subtopology_id, target_assignment_active_tasks_partitions,
-                    target_assignment_active_tasks_unknown_tags,
-                ) in target_assignment_active_tasks:
+                for target_assignment_active_tasks_row in target_assignment_active_tasks:
+                    (
+                        target_assignment_active_tasks_subtopology_id, target_assignment_active_tasks_partitions,
+                        target_assignment_active_tasks_unknown_tags,
+                    ) = target_assignment_active_tasks_row + ()
                     body = target_assignment_active_tasks_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.active_tasks.subtopology_id"))
@@ -1301,10 +1322,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     parts.append(tag_section(target_assignment_active_tasks_unknown_tags) if target_assignment_active_tasks_unknown_tags else b"\0")
                 n = len(target_assignment_standby_tasks)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    target_assignment_standby_tasks_subtopology_id, target_assignment_standby_tasks_partitions,
-                    target_assignment_standby_tasks_unknown_tags,
-                ) in target_assignment_standby_tasks:
+                for target_assignment_standby_tasks_row in target_assignment_standby_tasks:
+                    (
+                        target_assignment_standby_tasks_subtopology_id, target_assignment_standby_tasks_partitions,
+                        target_assignment_standby_tasks_unknown_tags,
+                    ) = target_assignment_standby_tasks_row + ()
                     body = target_assignment_standby_tasks_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.standby_tasks.subtopology_id"))
@@ -1315,10 +1337,11 @@ def _encode_response_0(message: StreamsGroupDescribeResponse) -> list[Part]:
                     parts.append(tag_section(target_assignment_standby_tasks_unknown_tags) if target_assignment_standby_tasks_unknown_tags else b"\0")
                 n = len(target_assignment_warmup_tasks)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    target_assignment_warmup_tasks_subtopology_id, target_assignment_warmup_tasks_partitions,
-                    target_assignment_warmup_tasks_unknown_tags,
-                ) in target_assignment_warmup_tasks:
+                for target_assignment_warmup_tasks_row in target_assignment_warmup_tasks:
+                    (
+                        target_assignment_warmup_tasks_subtopology_id, target_assignment_warmup_tasks_partitions,
+                        target_assignment_warmup_tasks_unknown_tags,
+                    ) = target_assignment_warmup_tasks_row + ()
                     body = target_assignment_warmup_tasks_subtopology_id.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "groups.members.target_assignment.warmup_tasks.subtopology_id"))

@@ -864,10 +864,11 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                 parts.append(write_iB(epoch, n + 1))
             else:
                 parts.append(write_i(epoch) + uvarint(n + 1))
-            for (
-                subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
-                repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
-            ) in subtopologies:
+            for subtopologies_row in subtopologies:
+                (
+                    subtopology_id, source_topics, source_topic_regex, state_changelog_topics, repartition_sink_topics,
+                    repartition_source_topics, copartition_groups, subtopologies_unknown_tags,
+                ) = subtopologies_row + ()
                 body = subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.subtopology_id"))
@@ -888,9 +889,10 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                     parts.append(body)
                 n = len(state_changelog_topics)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
-                ) in state_changelog_topics:
+                for state_changelog_topics_row in state_changelog_topics:
+                    (
+                        name, partitions, replication_factor, topic_configs, state_changelog_topics_unknown_tags,
+                    ) = state_changelog_topics_row + ()
                     body = name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.name"))
@@ -900,7 +902,8 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                         parts.append(write_ihB(partitions, replication_factor, n + 1))
                     else:
                         parts.append(write_ih(partitions, replication_factor) + uvarint(n + 1))
-                    for key, value, topic_configs_unknown_tags in topic_configs:
+                    for topic_configs_row in topic_configs:
+                        key, value, topic_configs_unknown_tags = topic_configs_row + ()
                         body = key.encode()
                         n = len(body)
                         parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.state_changelog_topics.topic_configs.key"))
@@ -920,11 +923,12 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                     parts.append(body)
                 n = len(repartition_source_topics)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    repartition_source_topics_name, repartition_source_topics_partitions,
-                    repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
-                    repartition_source_topics_unknown_tags,
-                ) in repartition_source_topics:
+                for repartition_source_topics_row in repartition_source_topics:
+                    (
+                        repartition_source_topics_name, repartition_source_topics_partitions,
+                        repartition_source_topics_replication_factor, repartition_source_topics_topic_configs,
+                        repartition_source_topics_unknown_tags,
+                    ) = repartition_source_topics_row + ()
                     body = repartition_source_topics_name.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.name"))
@@ -938,9 +942,11 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                         parts.append(write_ih(
                             repartition_source_topics_partitions, repartition_source_topics_replication_factor,
                         ) + uvarint(n + 1))
-                    for (
-                        topic_configs_key, topic_configs_value, repartition_source_topics_topic_configs_unknown_tags,
-                    ) in repartition_source_topics_topic_configs:
+                    for repartition_source_topics_topic_configs_row in repartition_source_topics_topic_configs:
+                        (
+                            topic_configs_key, topic_configs_value,
+                            repartition_source_topics_topic_configs_unknown_tags,
+                        ) = repartition_source_topics_topic_configs_row + ()
                         body = topic_configs_key.encode()
                         n = len(body)
                         parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topology.subtopologies.repartition_source_topics.topic_configs.key"))
@@ -953,10 +959,11 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
                     parts.append(tag_section(repartition_source_topics_unknown_tags) if repartition_source_topics_unknown_tags else b"\0")
                 n = len(copartition_groups)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    copartition_groups_source_topics, copartition_groups_source_topic_regex,
-                    copartition_groups_repartition_source_topics, copartition_groups_unknown_tags,
-                ) in copartition_groups:
+                for copartition_groups_row in copartition_groups:
+                    (
+                        copartition_groups_source_topics, copartition_groups_source_topic_regex,
+                        copartition_groups_repartition_source_topics, copartition_groups_unknown_tags,
+                    ) = copartition_groups_row + ()
                     n = len(copartition_groups_source_topics)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
                     parts.append(write_int16s[n](*copartition_groups_source_topics))
@@ -974,7 +981,8 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         else:
             n = len(active_tasks)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for active_tasks_subtopology_id, active_tasks_partitions, active_tasks_unknown_tags in active_tasks:
+            for active_tasks_row in active_tasks:
+                active_tasks_subtopology_id, active_tasks_partitions, active_tasks_unknown_tags = active_tasks_row + ()
                 body = active_tasks_subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
@@ -988,7 +996,10 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         else:
             n = len(standby_tasks)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
+            for standby_tasks_row in standby_tasks:
+                (
+                    standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags,
+                ) = standby_tasks_row + ()
                 body = standby_tasks_subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
@@ -1002,7 +1013,8 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         else:
             n = len(warmup_tasks)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
+            for warmup_tasks_row in warmup_tasks:
+                warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags = warmup_tasks_row + ()
                 body = warmup_tasks_subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
@@ -1036,7 +1048,8 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         else:
             n = len(client_tags)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for client_tags_key, client_tags_value, client_tags_unknown_tags in client_tags:
+            for client_tags_row in client_tags:
+                client_tags_key, client_tags_value, client_tags_unknown_tags = client_tags_row + ()
                 body = client_tags_key.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "client_tags.key"))
@@ -1051,7 +1064,8 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         else:
             n = len(task_offsets)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for task_offsets_subtopology_id, partition, offset, task_offsets_unknown_tags in task_offsets:
+            for task_offsets_row in task_offsets:
+                task_offsets_subtopology_id, partition, offset, task_offsets_unknown_tags = task_offsets_row + ()
                 body = task_offsets_subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "task_offsets.subtopology_id"))
@@ -1065,10 +1079,11 @@ def _encode_request_0(message: StreamsGroupHeartbeatRequest) -> list[Part]:
         else:
             n = len(task_end_offsets)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                task_end_offsets_subtopology_id, task_end_offsets_partition, task_end_offsets_offset,
-                task_end_offsets_unknown_tags,
-            ) in task_end_offsets:
+            for task_end_offsets_row in task_end_offsets:
+                (
+                    task_end_offsets_subtopology_id, task_end_offsets_partition, task_end_offsets_offset,
+                    task_end_offsets_unknown_tags,
+                ) = task_end_offsets_row + ()
                 body = task_end_offsets_subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "task_end_offsets.subtopology_id"))
@@ -1439,7 +1454,8 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                 parts.append(write_iiii(
                     member_epoch, heartbeat_interval_ms, acceptable_recovery_lag, task_offset_interval_ms,
                 ) + uvarint(n + 1))
-            for status_code, status_detail, status_unknown_tags in status:
+            for status_row in status:
+                status_code, status_detail, status_unknown_tags = status_row + ()
                 body = status_detail.encode()
                 n = len(body)
                 if n < 127:
@@ -1453,7 +1469,8 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
         else:
             n = len(active_tasks)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for subtopology_id, partitions, active_tasks_unknown_tags in active_tasks:
+            for active_tasks_row in active_tasks:
+                subtopology_id, partitions, active_tasks_unknown_tags = active_tasks_row + ()
                 body = subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "active_tasks.subtopology_id"))
@@ -1467,7 +1484,10 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
         else:
             n = len(standby_tasks)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags in standby_tasks:
+            for standby_tasks_row in standby_tasks:
+                (
+                    standby_tasks_subtopology_id, standby_tasks_partitions, standby_tasks_unknown_tags,
+                ) = standby_tasks_row + ()
                 body = standby_tasks_subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "standby_tasks.subtopology_id"))
@@ -1481,7 +1501,8 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
         else:
             n = len(warmup_tasks)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags in warmup_tasks:
+            for warmup_tasks_row in warmup_tasks:
+                warmup_tasks_subtopology_id, warmup_tasks_partitions, warmup_tasks_unknown_tags = warmup_tasks_row + ()
                 body = warmup_tasks_subtopology_id.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "warmup_tasks.subtopology_id"))
@@ -1498,9 +1519,10 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                 parts.append(write_iB(endpoint_information_epoch, n + 1))
             else:
                 parts.append(write_i(endpoint_information_epoch) + uvarint(n + 1))
-            for (
-                user_endpoint, active_partitions, standby_partitions, partitions_by_user_endpoint_unknown_tags,
-            ) in partitions_by_user_endpoint:
+            for partitions_by_user_endpoint_row in partitions_by_user_endpoint:
+                (
+                    user_endpoint, active_partitions, standby_partitions, partitions_by_user_endpoint_unknown_tags,
+                ) = partitions_by_user_endpoint_row + ()
                 host, port, user_endpoint_unknown_tags = user_endpoint
                 body = host.encode()
                 n = len(body)
@@ -1512,7 +1534,8 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                     parts.append(write_Hx(port))
                 n = len(active_partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for topic, active_partitions_partitions, active_partitions_unknown_tags in active_partitions:
+                for active_partitions_row in active_partitions:
+                    topic, active_partitions_partitions, active_partitions_unknown_tags = active_partitions_row + ()
                     body = topic.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.active_partitions.topic"))
@@ -1523,9 +1546,10 @@ def _encode_response_0(message: StreamsGroupHeartbeatResponse) -> list[Part]:
                     parts.append(tag_section(active_partitions_unknown_tags) if active_partitions_unknown_tags else b"\0")
                 n = len(standby_partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for (
-                    standby_partitions_topic, standby_partitions_partitions, standby_partitions_unknown_tags,
-                ) in standby_partitions:
+                for standby_partitions_row in standby_partitions:
+                    (
+                        standby_partitions_topic, standby_partitions_partitions, standby_partitions_unknown_tags,
+                    ) = standby_partitions_row + ()
                     body = standby_partitions_topic.encode()
                     n = len(body)
                     parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "partitions_by_user_endpoint.standby_partitions.topic"))

@@ -140,7 +140,8 @@ def _encode_request_0(message: SyncGroupRequest) -> list[Part]:
         parts.append(body)
         n = len(assignments)
         parts.append(write_i(n))
-        for assignments_member_id, assignment, assignments_unknown_tags in assignments:
+        for assignments_row in assignments:
+            assignments_member_id, assignment, assignments_unknown_tags = assignments_row + ()
             if assignments_unknown_tags:
                 raise absent("assignments.unknown_tags", "versions 0-2")
             body = assignments_member_id.encode()
@@ -248,7 +249,8 @@ def _encode_request_3(message: SyncGroupRequest) -> list[Part]:
             parts.append(body)
         n = len(assignments)
         parts.append(write_i(n))
-        for assignments_member_id, assignment, assignments_unknown_tags in assignments:
+        for assignments_row in assignments:
+            assignments_member_id, assignment, assignments_unknown_tags = assignments_row + ()
             if assignments_unknown_tags:
                 raise absent("assignments.unknown_tags", "version 3")
             body = assignments_member_id.encode()
@@ -380,7 +382,8 @@ def _encode_request_4(message: SyncGroupRequest) -> list[Part]:
             parts.append(body)
         n = len(assignments)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for assignments_member_id, assignment, assignments_unknown_tags in assignments:
+        for assignments_row in assignments:
+            assignments_member_id, assignment, assignments_unknown_tags = assignments_row + ()
             body = assignments_member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "assignments.member_id"))
@@ -556,7 +559,8 @@ def _encode_request_5(message: SyncGroupRequest) -> list[Part]:
             parts.append(body)
         n = len(assignments)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for assignments_member_id, assignment, assignments_unknown_tags in assignments:
+        for assignments_row in assignments:
+            assignments_member_id, assignment, assignments_unknown_tags = assignments_row + ()
             body = assignments_member_id.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "assignments.member_id"))

@@ -177,7 +177,8 @@ def _encode_transaction_log_value_0(message: TransactionLogValue) -> list[Part]:
         else:
             n = len(transaction_partitions)
             parts.append(write_qhibi(producer_id, producer_epoch, transaction_timeout_ms, transaction_status, n))
-            for topic, partition_ids, transaction_partitions_unknown_tags in transaction_partitions:
+            for transaction_partitions_row in transaction_partitions:
+                topic, partition_ids, transaction_partitions_unknown_tags = transaction_partitions_row + ()
                 if transaction_partitions_unknown_tags:
                     raise absent("transaction_partitions.unknown_tags", "version 0")
                 body = topic.encode()
@@ -348,7 +349,8 @@ def _encode_transaction_log_value_1(message: TransactionLogValue) -> list[Part]:
                 parts.append(write_qhib(
                     producer_id, producer_epoch, transaction_timeout_ms, transaction_status,
                 ) + uvarint(n + 1))
-            for topic, partition_ids, transaction_partitions_unknown_tags in transaction_partitions:
+            for transaction_partitions_row in transaction_partitions:
+                topic, partition_ids, transaction_partitions_unknown_tags = transaction_partitions_row + ()
                 body = topic.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "transaction_partitions.topic"))

@@ -195,7 +195,8 @@ def _encode_request_0(message: TxnOffsetCommitRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(write_qhi(producer_id, producer_epoch, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-1")
             body = name.encode()
@@ -204,9 +205,11 @@ def _encode_request_0(message: TxnOffsetCommitRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 0-1")
                 if committed_metadata is None:
@@ -318,7 +321,8 @@ def _encode_request_2(message: TxnOffsetCommitRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(write_qhi(producer_id, producer_epoch, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "version 2")
             body = name.encode()
@@ -327,9 +331,11 @@ def _encode_request_2(message: TxnOffsetCommitRequest) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "version 2")
                 if committed_metadata is None:
@@ -420,12 +426,8 @@ def _decode_request_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Txn
             if n < 0 or n * 18 > end - p:
                 raise crowded(n, 18, "topics.partitions", p, end)
             partitions: list[TxnOffsetCommitRequestPartition] = []
-            if (
-                n > 1
-                and buffer[p + 16 : p + n * 18 : 18].count(0) == n
-                and buffer[p + 17 : p + n * 18 : 18].count(0) == n
-            ):
-                q = p + n * 18
+            q = p + n * 18
+            if n > 1 and buffer[p + 16 : q : 18].count(0) == n and buffer[p + 17 : q : 18].count(0) == n:
                 for partition_index, committed_offset, committed_leader_epoch in rows_iqixx(view[p:q]):
                     partitions.append(new(TxnOffsetCommitRequestPartition, (
                         partition_index, committed_offset, committed_leader_epoch, None, (),
@@ -528,16 +530,19 @@ def _encode_request_3(message: TxnOffsetCommitRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, committed_offset, committed_leader_epoch, committed_metadata, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, committed_offset, committed_leader_epoch, committed_metadata,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if committed_metadata is not None or partitions_unknown_tags:
                     if committed_metadata is None:
                         parts.append(write_iqix(partition_index, committed_offset, committed_leader_epoch))
@@ -607,7 +612,8 @@ def _encode_response_0(message: TxnOffsetCommitResponse) -> list[Part]:
             raise absent("unknown_tags", "versions 0-2")
         n = len(topics)
         parts.append(write_ii(throttle_time_ms, n))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             if topics_unknown_tags:
                 raise absent("topics.unknown_tags", "versions 0-2")
             body = name.encode()
@@ -616,7 +622,8 @@ def _encode_response_0(message: TxnOffsetCommitResponse) -> list[Part]:
             parts.append(body)
             n = len(partitions)
             parts.append(write_i(n))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     raise absent("topics.partitions.unknown_tags", "versions 0-2")
                 parts.append(write_ih(partition_index, error_code))
@@ -659,8 +666,8 @@ def _decode_response_3(buffer: Buffer, view: memoryview, p: int, end: int) -> Tx
             if n < 0 or n * 7 > end - p:
                 raise crowded(n, 7, "topics.partitions", p, end)
             partitions: list[TxnOffsetCommitResponsePartition] = []
-            if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-                q = p + n * 7
+            q = p + n * 7
+            if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
                 for partition_index, error_code in rows_ihx(view[p:q]):
                     partitions.append(new(TxnOffsetCommitResponsePartition, (partition_index, error_code, ())))
                 p = q
@@ -706,14 +713,16 @@ def _encode_response_3(message: TxnOffsetCommitResponse) -> list[Part]:
             parts.append(write_iB(throttle_time_ms, n + 1))
         else:
             parts.append(write_i(throttle_time_ms) + uvarint(n + 1))
-        for name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            name, partitions, topics_unknown_tags = topics_row + ()
             body = name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for partition_index, error_code, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                 else:

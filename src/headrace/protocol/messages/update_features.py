@@ -135,7 +135,10 @@ def _encode_request_0(message: UpdateFeaturesRequest) -> list[Part]:
             parts.append(write_iB(timeout_ms, n + 1))
         else:
             parts.append(write_i(timeout_ms) + uvarint(n + 1))
-        for feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags in feature_updates:
+        for feature_updates_row in feature_updates:
+            (
+                feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags,
+            ) = feature_updates_row + ()
             if upgrade_type != 1:
                 raise absent("feature_updates.upgrade_type", "version 0")
             body = feature.encode()
@@ -208,7 +211,10 @@ def _encode_request_1(message: UpdateFeaturesRequest) -> list[Part]:
             parts.append(write_iB(timeout_ms, n + 1))
         else:
             parts.append(write_i(timeout_ms) + uvarint(n + 1))
-        for feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags in feature_updates:
+        for feature_updates_row in feature_updates:
+            (
+                feature, max_version_level, allow_downgrade, upgrade_type, feature_updates_unknown_tags,
+            ) = feature_updates_row + ()
             if allow_downgrade:
                 raise absent("feature_updates.allow_downgrade", "versions 1-2")
             body = feature.encode()
@@ -321,7 +327,8 @@ def _encode_response_0(message: UpdateFeaturesResponse) -> list[Part]:
             parts.append(body)
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for feature, results_error_code, results_error_message, results_unknown_tags in results:
+        for results_row in results:
+            feature, results_error_code, results_error_message, results_unknown_tags = results_row + ()
             body = feature.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "results.feature"))

@@ -169,8 +169,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             if n < 0 or n * 25 > end - p:
                 raise crowded(n, 25, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 24 : p + n * 25 : 25].count(0) == n:
-                q = p + n * 25
+            q = p + n * 25
+            if n > 1 and buffer[p + 24 : q : 25].count(0) == n:
                 for (
                     partition_index, replica_epoch, replica_id, last_offset_epoch, last_offset,
                 ) in rows_iiiiqx(view[p:q]):
@@ -232,17 +232,19 @@ def _encode_request_0(message: VoteRequest) -> list[Part]:
             parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-                last_offset, pre_vote, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
+                    last_offset_epoch, last_offset, pre_vote, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if pre_vote:
                     raise absent("topics.partitions.pre_vote", "version 0")
                 if partitions_unknown_tags:
@@ -309,8 +311,8 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             if n < 0 or n * 57 > end - p:
                 raise crowded(n, 57, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 56 : p + n * 57 : 57].count(0) == n:
-                q = p + n * 57
+            q = p + n * 57
+            if n > 1 and buffer[p + 56 : q : 57].count(0) == n:
                 for (
                     partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
                     last_offset_epoch, last_offset,
@@ -377,17 +379,19 @@ def _encode_request_1(message: VoteRequest) -> list[Part]:
             parts.append(write_iB(voter_id, n + 1))
         else:
             parts.append(write_i(voter_id) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-                last_offset, pre_vote, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
+                    last_offset_epoch, last_offset, pre_vote, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if pre_vote:
                     raise absent("topics.partitions.pre_vote", "version 1")
                 if len(replica_directory_id) != 16:
@@ -460,8 +464,8 @@ def _decode_request_2(buffer: Buffer, view: memoryview, p: int, end: int) -> Vot
             if n < 0 or n * 58 > end - p:
                 raise crowded(n, 58, "topics.partitions", p, end)
             partitions: list[PartitionData] = []
-            if n > 1 and buffer[p + 57 : p + n * 58 : 58].count(0) == n:
-                q = p + n * 58
+            q = p + n * 58
+            if n > 1 and buffer[p + 57 : q : 58].count(0) == n:
                 for (
                     partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
                     last_offset_epoch, last_offset, pre_vote,
@@ -528,17 +532,19 @@ def _encode_request_2(message: VoteRequest) -> list[Part]:
             parts.append(write_iB(voter_id, n + 1))
         else:
             parts.append(write_i(voter_id) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id, last_offset_epoch,
-                last_offset, pre_vote, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, replica_epoch, replica_id, replica_directory_id, voter_directory_id,
+                    last_offset_epoch, last_offset, pre_vote, partitions_unknown_tags,
+                ) = partitions_row + ()
                 if len(replica_directory_id) != 16:
                     raise wrong_size(replica_directory_id, "topics.partitions.replica_directory_id")
                 if len(voter_directory_id) != 16:
@@ -594,8 +600,8 @@ def _decode_response_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
             if n < 0 or n * 16 > end - p:
                 raise crowded(n, 16, "topics.partitions", p, end)
             partitions: list[ResponsePartitionData] = []
-            if n > 1 and buffer[p + 15 : p + n * 16 : 16].count(0) == n:
-                q = p + n * 16
+            q = p + n * 16
+            if n > 1 and buffer[p + 15 : q : 16].count(0) == n:
                 for (
                     partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
                 ) in rows_ihiitx(view[p:q]):
@@ -653,16 +659,19 @@ def _encode_response_0(message: VoteResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ihiit(
                         partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
@@ -762,8 +771,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Vo
             if n < 0 or n * 16 > end - p:
                 raise crowded(n, 16, "topics.partitions", p, end)
             partitions: list[ResponsePartitionData] = []
-            if n > 1 and buffer[p + 15 : p + n * 16 : 16].count(0) == n:
-                q = p + n * 16
+            q = p + n * 16
+            if n > 1 and buffer[p + 15 : q : 16].count(0) == n:
                 for (
                     partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
                 ) in rows_ihiitx(view[p:q]):
@@ -818,7 +827,8 @@ def _write_vote_response_tags(node_endpoints: Any, unknown_tags: UnknownTags) ->
         parts: list[Part] = []
         n = len(node_endpoints)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for node_id, host, port, node_endpoints_unknown_tags in node_endpoints:
+        for node_endpoints_row in node_endpoints:
+            node_id, host, port, node_endpoints_unknown_tags = node_endpoints_row + ()
             body = host.encode()
             n = len(body)
             if n < 127:
@@ -844,16 +854,19 @@ def _encode_response_1(message: VoteResponse) -> list[Part]:
             parts.append(write_hB(error_code, n + 1))
         else:
             parts.append(write_h(error_code) + uvarint(n + 1))
-        for topic_name, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_name, partitions, topics_unknown_tags = topics_row + ()
             body = topic_name.encode()
             n = len(body)
             parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "topics.topic_name"))
             parts.append(body)
             n = len(partitions)
             parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-            for (
-                partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted, partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 if partitions_unknown_tags:
                     parts.append(write_ihiit(
                         partition_index, partitions_error_code, leader_id, leader_epoch, vote_granted,

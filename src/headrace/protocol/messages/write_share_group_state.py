@@ -151,8 +151,8 @@ def _decode_request_0(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                 if n < 0 or n * 20 > end - p:
                     raise crowded(n, 20, "topics.partitions.state_batches", p, end)
                 state_batches: list[StateBatch] = []
-                if n > 1 and buffer[p + 19 : p + n * 20 : 20].count(0) == n:
-                    q = p + n * 20
+                q = p + n * 20
+                if n > 1 and buffer[p + 19 : q : 20].count(0) == n:
                     for first_offset, last_offset, delivery_state, delivery_count in rows_qqbhx(view[p:q]):
                         state_batches.append(new(StateBatch, (
                             first_offset, last_offset, delivery_state, delivery_count, (),
@@ -215,7 +215,8 @@ def _encode_request_0(message: WriteShareGroupStateRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -223,18 +224,20 @@ def _encode_request_0(message: WriteShareGroupStateRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(state_batches)
                 if n < 127:
                     parts.append(write_iiiqB(partition, state_epoch, leader_epoch, start_offset, n + 1))
                 else:
                     parts.append(write_iiiq(partition, state_epoch, leader_epoch, start_offset) + uvarint(n + 1))
-                for (
-                    first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
-                ) in state_batches:
+                for state_batches_row in state_batches:
+                    (
+                        first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
+                    ) = state_batches_row + ()
                     if state_batches_unknown_tags:
                         parts.append(write_qqbh(
                             first_offset, last_offset, delivery_state, delivery_count,
@@ -296,8 +299,8 @@ def _decode_request_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wri
                 if n < 0 or n * 20 > end - p:
                     raise crowded(n, 20, "topics.partitions.state_batches", p, end)
                 state_batches: list[StateBatch] = []
-                if n > 1 and buffer[p + 19 : p + n * 20 : 20].count(0) == n:
-                    q = p + n * 20
+                q = p + n * 20
+                if n > 1 and buffer[p + 19 : q : 20].count(0) == n:
                     for first_offset, last_offset, delivery_state, delivery_count in rows_qqbhx(view[p:q]):
                         state_batches.append(new(StateBatch, (
                             first_offset, last_offset, delivery_state, delivery_count, (),
@@ -360,7 +363,8 @@ def _encode_request_1(message: WriteShareGroupStateRequest) -> list[Part]:
         parts.append(body)
         n = len(topics)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, topics_unknown_tags in topics:
+        for topics_row in topics:
+            topic_id, partitions, topics_unknown_tags = topics_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "topics.topic_id")
             n = len(partitions)
@@ -368,10 +372,11 @@ def _encode_request_1(message: WriteShareGroupStateRequest) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for (
-                partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
-                partitions_unknown_tags,
-            ) in partitions:
+            for partitions_row in partitions:
+                (
+                    partition, state_epoch, leader_epoch, start_offset, delivery_complete_count, state_batches,
+                    partitions_unknown_tags,
+                ) = partitions_row + ()
                 n = len(state_batches)
                 if n < 127:
                     parts.append(write_iiiqiB(
@@ -381,9 +386,10 @@ def _encode_request_1(message: WriteShareGroupStateRequest) -> list[Part]:
                     parts.append(write_iiiqi(
                         partition, state_epoch, leader_epoch, start_offset, delivery_complete_count,
                     ) + uvarint(n + 1))
-                for (
-                    first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
-                ) in state_batches:
+                for state_batches_row in state_batches:
+                    (
+                        first_offset, last_offset, delivery_state, delivery_count, state_batches_unknown_tags,
+                    ) = state_batches_row + ()
                     if state_batches_unknown_tags:
                         parts.append(write_qqbh(
                             first_offset, last_offset, delivery_state, delivery_count,
@@ -476,7 +482,8 @@ def _encode_response_0(message: WriteShareGroupStateResponse) -> list[Part]:
         results, unknown_tags = message
         n = len(results)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for topic_id, partitions, results_unknown_tags in results:
+        for results_row in results:
+            topic_id, partitions, results_unknown_tags = results_row + ()
             if len(topic_id) != 16:
                 raise wrong_size(topic_id, "results.topic_id")
             n = len(partitions)
@@ -484,7 +491,8 @@ def _encode_response_0(message: WriteShareGroupStateResponse) -> list[Part]:
                 parts.append(write_16sB(topic_id, n + 1))
             else:
                 parts.append(write_16s(topic_id) + uvarint(n + 1))
-            for partition, error_code, error_message, partitions_unknown_tags in partitions:
+            for partitions_row in partitions:
+                partition, error_code, error_message, partitions_unknown_tags = partitions_row + ()
                 if error_message is None:
                     parts.append(write_ihx(partition, error_code))
                 else:

@@ -171,16 +171,18 @@ def _encode_request_1(message: WriteTxnMarkersRequest) -> list[Part]:
         markers, unknown_tags = message
         n = len(markers)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
-            markers_unknown_tags,
-        ) in markers:
+        for markers_row in markers:
+            (
+                producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
+                markers_unknown_tags,
+            ) = markers_row + ()
             n = len(topics)
             if n < 127:
                 parts.append(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
             else:
                 parts.append(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
-            for name, partition_indexes, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partition_indexes, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
@@ -281,16 +283,18 @@ def _encode_request_2(message: WriteTxnMarkersRequest) -> list[Part]:
         markers, unknown_tags = message
         n = len(markers)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for (
-            producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
-            markers_unknown_tags,
-        ) in markers:
+        for markers_row in markers:
+            (
+                producer_id, producer_epoch, transaction_result, topics, coordinator_epoch, transaction_version,
+                markers_unknown_tags,
+            ) = markers_row + ()
             n = len(topics)
             if n < 127:
                 parts.append(write_qhtB(producer_id, producer_epoch, transaction_result, n + 1))
             else:
                 parts.append(write_qht(producer_id, producer_epoch, transaction_result) + uvarint(n + 1))
-            for name, partition_indexes, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partition_indexes, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
@@ -354,8 +358,8 @@ def _decode_response_1(buffer: Buffer, view: memoryview, p: int, end: int) -> Wr
                 if n < 0 or n * 7 > end - p:
                     raise crowded(n, 7, "markers.topics.partitions", p, end)
                 partitions: list[WritableTxnMarkerPartitionResult] = []
-                if n > 1 and buffer[p + 6 : p + n * 7 : 7].count(0) == n:
-                    q = p + n * 7
+                q = p + n * 7
+                if n > 1 and buffer[p + 6 : q : 7].count(0) == n:
                     for partition_index, error_code in rows_ihx(view[p:q]):
                         partitions.append(new(WritableTxnMarkerPartitionResult, (partition_index, error_code, ())))
                     p = q
@@ -406,20 +410,23 @@ def _encode_response_1(message: WriteTxnMarkersResponse) -> list[Part]:
         markers, unknown_tags = message
         n = len(markers)
         parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-        for producer_id, topics, markers_unknown_tags in markers:
+        for markers_row in markers:
+            producer_id, topics, markers_unknown_tags = markers_row + ()
             n = len(topics)
             if n < 127:
                 parts.append(write_qB(producer_id, n + 1))
             else:
                 parts.append(write_q(producer_id) + uvarint(n + 1))
-            for name, partitions, topics_unknown_tags in topics:
+            for topics_row in topics:
+                name, partitions, topics_unknown_tags = topics_row + ()
                 body = name.encode()
                 n = len(body)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else text_length(n, "markers.topics.name"))
                 parts.append(body)
                 n = len(partitions)
                 parts.append(ONE_BYTE[n + 1] if n < 127 else uvarint(n + 1))
-                for partition_index, error_code, partitions_unknown_tags in partitions:
+                for partitions_row in partitions:
+                    partition_index, error_code, partitions_unknown_tags = partitions_row + ()
                     if partitions_unknown_tags:
                         parts.append(write_ih(partition_index, error_code) + tag_section(partitions_unknown_tags))
                     else:
