@@ -272,10 +272,10 @@ def test_a_lost_connection_is_made_again_after_a_pause() -> None:
         async with ScriptedPeer(answer) as peer:
             cluster = cluster_at(peer.address, reconnect_backoff_ms=50)
             await cluster.refresh()
+            started = asyncio.get_running_loop().time()  # before it is lost: the pause begins then
             peer.writers[0].close()
             while cluster.ready(0) is not None:
                 await asyncio.sleep(0)
-            started = asyncio.get_running_loop().time()
             await cluster.send(0, MetadataRequest([]))
             assert asyncio.get_running_loop().time() - started >= 0.8 * 0.05  # a fifth less at the most
             assert peer.connections == 2
