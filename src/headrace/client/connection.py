@@ -32,6 +32,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import FrameSplitter, ReceiveBuffer
 from headrace.protocol.header import read_response_header, request_header_version, response_header_version
 from headrace.protocol.messages.api_versions import ApiVersionsResponse
+from headrace.protocol.primitives import new
 from headrace.protocol.types import Decoder, Part
 
 MAX_RESPONSE_BYTES: Final = 1 << 30  # far above fetch.max.bytes
@@ -202,17 +203,10 @@ class Connection:
         deadline = now + (self._request_timeout if timeout is None else timeout)
         correlation_id = self._enqueue(api_key, version, parts)
         self.last_used = now
+        header_version = response_header_version(api_key, version)
+        keeps_buffer = api_key in RECORD_APIS
         self._waiting.append(
-            _Waiting(
-                correlation_id,
-                answer,
-                decode,
-                response_header_version(api_key, version),
-                api_key in RECORD_APIS,
-                deadline,
-                api_key,
-                now,
-            )
+            new(_Waiting, (correlation_id, answer, decode, header_version, keeps_buffer, deadline, api_key, now))
         )
         if self._timer is None or deadline < self._timer.when():
             self._arm(deadline)

@@ -52,7 +52,7 @@ class _Problem(NamedTuple):
 
 class Inbox:
     def __init__(self, *, on_room: Callable[[], None]) -> None:
-        """`on_room` is called, on any thread, when something was taken after `is_full` said that there is no room."""
+        """`on_room` is called, on any thread, when there is room after `is_full` or `is_taken_soon` said otherwise."""
         self._lock = threading.Lock()
         self._fetched: deque[Fetched] = deque()
         self._notices: deque[RebalanceNotice] = deque()
@@ -61,6 +61,7 @@ class Inbox:
         self._last_error: Exception | None = None
         self._is_woken = False
         self._is_room_wanted = False
+        self._is_return_wanted = False
         self._on_room = on_room
         self._on_ready: Callable[[], object] | None = None
         self.is_closed = False
@@ -78,7 +79,10 @@ class Inbox:
             self._fetched.append(fetched)
             self._bytes += fetched.size_bytes
             fetched.state.buffered_bytes += fetched.size_bytes
-        self._tell()
+            self.changes += 1
+            on_ready, self._on_ready = self._on_ready, None
+        if on_ready is not None:
+            on_ready()
 
     def notify(self, notice: RebalanceNotice) -> None:
         with self._lock:
@@ -105,10 +109,13 @@ class Inbox:
             return is_full
 
     def is_taken_soon(self, up_to_bytes: int) -> bool:
-        """Whether there is something, but little. If so, `on_room` tells when some of it was taken."""
+        """Whether there is something, but little. If so, `on_room` tells when the other side waits for more.
+
+        And not before: to wake the loop takes time, in which whoever has waited for a record would wait on.
+        """
         with self._lock:
             is_little = 0 < self._bytes <= up_to_bytes
-            self._is_room_wanted = self._is_room_wanted or is_little
+            self._is_return_wanted = self._is_return_wanted or is_little
             return is_little
 
     def drop_stale(self) -> None:
@@ -179,11 +186,15 @@ class Inbox:
         self._tell()
 
     def take_wakeup(self) -> bool:
+        if not self._is_woken:
+            return False
         with self._lock:
             was_woken, self._is_woken = self._is_woken, False
         return was_woken
 
     def take_error(self) -> Exception | None:
+        if not self._problems:
+            return self._last_error
         with self._lock:  # the loop may be looking through them
             while self._problems:
                 problem = self._problems.popleft()
@@ -247,7 +258,10 @@ class Inbox:
             if self.changes != seen:
                 return False
             self._on_ready = on_ready
-            return True
+            was_wanted, self._is_return_wanted = self._is_return_wanted, False
+        if was_wanted:
+            self._on_room()
+        return True
 
     def stop_waiting(self) -> None:
         self._on_ready = None

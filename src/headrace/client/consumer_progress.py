@@ -113,6 +113,8 @@ class Progress:
     @property
     def leftover(self) -> HandedOut | None:
         """What is iterated over, and not all taken."""
+        if not self._handed:
+            return None
         return next((each for each in self._handed if each.left and each.is_current), None)
 
     def mark(self) -> object:

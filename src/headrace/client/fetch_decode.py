@@ -35,7 +35,6 @@ class OpenBatch:
         "_payload",
         "_place",
         "base_offset",
-        "next_offset",
         "origin",
     )
 
@@ -46,10 +45,10 @@ class OpenBatch:
         self._left = header.record_count
         self._last_delta = header.last_offset_delta
         self._base_timestamp = header.base_timestamp
-        self._append_time = header.max_timestamp if header.is_log_append_time else None
+        is_log_append_time = header.is_log_append_time
+        self._append_time = header.max_timestamp if is_log_append_time else None
         self.base_offset = header.base_offset
-        self.next_offset = header.next_offset
-        self.origin = Origin(header.leader_epoch, header.is_log_append_time)
+        self.origin = Origin(header.leader_epoch, is_log_append_time)
 
     @property
     def is_read(self) -> bool:
@@ -206,14 +205,15 @@ def open_batches(
             check_counts(header, place)
             if checks_crc:
                 check_crc(data, place, header)
-            if header.next_offset <= position:
+            behind = header.next_offset
+            if behind <= position:
                 continue  # compaction: the offset lies in a gap behind this batch
             if header.is_control:
                 if filtering is not None:
                     filtering.control(data, place, header)
             elif header.record_count and (filtering is None or not filtering.hides(header)):
                 batches.append(OpenBatch(partition, header, read_payload(data, place, header)))
-            next_offset, leader_epoch = header.next_offset, header.leader_epoch
+            next_offset, leader_epoch = behind, header.leader_epoch
     except CorruptBatchError:
         if next_offset == position:
             raise

@@ -43,12 +43,13 @@ class SessionRequest(NamedTuple):
 class FetchSession:
     """One request at a time: `request`, then `answered` or `lost`."""
 
-    __slots__ = ("_epoch", "_id", "_partitions")
+    __slots__ = ("_epoch", "_id", "_partitions", "names")
 
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = FULL
         self._partitions: dict[TopicPartition, Wanted] = {}  # what the broker remembers
+        self.names: dict[bytes, str] = {}  # of the topics that were asked for, by their ids: answers have only ids
 
     @property
     def id(self) -> int:
@@ -60,6 +61,7 @@ class FetchSession:
         self._partitions = dict(wanted)
         has_ids = all(each.topic_id != ZERO_UUID for each in wanted.values())
         if self._epoch == FULL:
+            self.names = _names(wanted)
             return SessionRequest(self._id, FULL, _by_topic(wanted.items()), (), has_ids)
         changed = [(partition, each) for partition, each in wanted.items() if before.get(partition) != each]
         gone = [
@@ -67,11 +69,9 @@ class FetchSession:
             for partition, each in before.items()
             if partition not in wanted or wanted[partition].topic_id != each.topic_id
         ]
+        if gone or len(before) != len(wanted):
+            self.names = _names(wanted)
         return SessionRequest(self._id, self._epoch, _by_topic(changed), _forget(gone), has_ids)
-
-    def names(self) -> dict[bytes, str]:
-        """The names of the topics, by their ids; answers have only ids."""
-        return {each.topic_id: partition.topic for partition, each in self._partitions.items()}
 
     def answered(self, session_id: int, error_code: int) -> None:
         if error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
@@ -90,6 +90,10 @@ class FetchSession:
 
     def _begin_anew(self, session_id: int) -> None:
         self._id, self._epoch, self._partitions = session_id, FULL, {}
+
+
+def _names(wanted: Mapping[TopicPartition, Wanted]) -> dict[bytes, str]:
+    return {each.topic_id: partition.topic for partition, each in wanted.items()}
 
 
 def _by_topic(wanted: Iterable[tuple[TopicPartition, Wanted]]) -> list[FetchTopic]:

@@ -5,8 +5,8 @@ request at a time. Whenever something changes, `wake` looks at all lanes that ar
 partitions that are ready; while one of them has max.partition.fetch.bytes that the user has not taken, the lane rests:
 it would else wait at the broker for the others while the full one runs dry. So about one fetch of each partition is
 ready for the user while the next one is on its way, and all together are bounded by fetch.max.bytes and one answer of
-each broker. When little has come and somebody waits for it, the next fetch is sent once it was taken: Python runs one
-thread at a time, and whoever waits for a record would wait for that request, too.
+each broker. When little has come and somebody waits for it, the next fetch is sent when that one waits again, or soon:
+Python runs one thread at a time, and whoever waits for a record would wait for that request, too.
 
 An answer is opened here (CRCs, decompression) and put into the inbox; records are made of it by the user's thread. What
 was asked for before a jump is dropped: the era of the partition tells.
@@ -37,11 +37,12 @@ from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import CorruptBatchError, EncodeError
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionData
+from headrace.protocol.primitives import new
 
 _BY_NAME: Final = 12  # the last version in which topics go by name
 _CLOSE_SECONDS: Final = 1.0  # what the end of a session may take
 _LITTLE_BYTES: Final = 4096  # of records that somebody waits for
-_TAKEN_SECONDS: Final = 0.005  # by then it is taken, or fetching goes on without that
+_TAKEN_SECONDS: Final = 0.001  # by then it is taken, and who took it waits again, or fetching goes on without that
 
 
 class Fetcher:
@@ -258,18 +259,18 @@ class Fetcher:
                 self._pause(about.state)
 
     def _take(self, lane: Lane, asked: Mapping[TopicPartition, Asked], response: FetchResponse) -> None:
-        names = lane.session.names()
+        names = lane.session.names
         if lane.purpose == MAIN:
             lane.session.answered(response.session_id, response.error_code)
         if response.error_code:
             return  # of the session: a full request follows
-        nodes = [Node(*row[:4]) for row in response.node_endpoints]
+        nodes = [Node(*row[:4]) for row in response.node_endpoints] if response.node_endpoints else []
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id)
             if name is None:
                 continue
             for row in topic.partitions:
-                about = asked.get(TopicPartition(name, row.partition_index))
+                about = asked.get(new(TopicPartition, (name, row.partition_index)))
                 if about is not None and about.era == about.state.era:
                     self._take_partition(about, row, nodes, lane)
 

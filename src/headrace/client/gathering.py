@@ -33,9 +33,10 @@ def gather(parts: list[Part]) -> list[Part]:
 def send_some(sock: socket.socket, pieces: list[Part]) -> list[Part]:
     """One system call; what it did not take. Raises OSError."""
     if len(pieces) == 1:
-        sent = sock.send(pieces[0])
-    else:
-        sent = sock.sendmsg(pieces[:MAX_PARTS_PER_SEND])
+        piece = pieces[0]
+        sent = sock.send(piece)
+        return [] if sent == len(piece) else [memoryview(piece)[sent:]]
+    sent = sock.sendmsg(pieces[:MAX_PARTS_PER_SEND])
     done = 0
     while done < len(pieces) and sent >= len(pieces[done]):
         sent -= len(pieces[done])

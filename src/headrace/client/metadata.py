@@ -76,7 +76,8 @@ class Metadata:
 
     def leader(self, topic: str, number: int) -> Node | None:
         """The broker that leads the partition, if there is one and it is known."""
-        partition = self.partition(topic, number)
+        known = self.topics.get(topic)
+        partition = None if known is None else known.partitions.get(number)
         return None if partition is None else self.brokers.get(partition.leader)
 
     def renewed(self, response: MetadataResponse, *, asked: Collection[str] | None) -> "Metadata":

@@ -6,7 +6,7 @@ fetch would come too late. Kafka's client, too, talks to a coordinator over a co
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from headrace.client.backoff import Backoff, reconnect_backoff
 from headrace.client.config import Settings
@@ -19,12 +19,8 @@ from headrace.protocol.frame import ReceiveBuffer
 NEVER: Final = -1  # of connections.max.idle.ms
 
 
-class _Place(NamedTuple):
-    """Where a connection goes and what for: a bootstrap address and the broker that lives there are one place."""
-
-    host: str
-    port: int
-    purpose: str
+# Host, port and what for: a bootstrap address and the broker that lives there are one place.
+_Place: TypeAlias = tuple[str, int, str]
 
 
 class _State:
@@ -54,7 +50,7 @@ class ConnectionPool:
 
     def ready(self, node: Node, purpose: str = "") -> Connection | None:
         """The open connection that may be sent to now: not lost, not throttled by the broker."""
-        state = self._states.get(_place(node, purpose))
+        state = self._states.get((node.host, node.port, purpose))
         connection = None if state is None else state.connection
         if connection is None or connection.throttled_until > self._loop.time():
             return None
@@ -62,7 +58,7 @@ class ConnectionPool:
 
     def pause_left(self, node: Node, purpose: str = "") -> float:
         """Seconds until the broker may be tried again; 0 if it may be now."""
-        state = self._states.get(_place(node, purpose))
+        state = self._states.get((node.host, node.port, purpose))
         return 0.0 if state is None else max(0.0, state.not_before - self._loop.time())
 
     async def get(self, node: Node, purpose: str = "") -> Connection:
@@ -70,7 +66,7 @@ class ConnectionPool:
 
         One attempt: raises what `open_connection` raises. Callers at the same time share it.
         """
-        state = self._states.setdefault(_place(node, purpose), _State())
+        state = self._states.setdefault((node.host, node.port, purpose), _State())
         if state.connection is not None:
             return state.connection
         if self._is_closed:
@@ -145,10 +141,6 @@ class ConnectionPool:
             connection.close(ClosedError())
         await asyncio.gather(*attempts, return_exceptions=True)
         self._states.clear()
-
-
-def _place(node: Node, purpose: str) -> _Place:
-    return _Place(node.host, node.port, purpose)
 
 
 def _look_at(attempt: "asyncio.Task[Connection]") -> None:

@@ -26,10 +26,11 @@ Topics = Mapping[str, Topic]
 
 def version_limit(batches: Sequence[PendingBatch], topics: Topics, limit: int | None) -> int | None:
     """Topics are named where one of them has no id, as with brokers before 2.8."""
-    has_ids = all(topics[batch.topic].id != ZERO_UUID for batch in batches if batch.topic in topics)
-    if has_ids:
-        return limit
-    return _NAMES_ONLY if limit is None else min(limit, _NAMES_ONLY)
+    for batch in batches:
+        topic = topics.get(batch.topic)
+        if topic is not None and topic.id == ZERO_UUID:
+            return _NAMES_ONLY if limit is None else min(limit, _NAMES_ONLY)
+    return limit
 
 
 def produce_request(

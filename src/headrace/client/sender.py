@@ -33,7 +33,7 @@ from headrace.client.pending_batch import NO_TIME, PendingBatch
 from headrace.client.produce_wire import compression_of, produce_request, reason, rows_by_place, version_limit
 from headrace.client.prompt_answer import PromptAnswer
 from headrace.protocol.error_codes import ErrorCode
-from headrace.protocol.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
+from headrace.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 _NO_ACKS: Final = 0
 # The broker knows of another leader, or of none: ask again who it is.
@@ -129,7 +129,6 @@ class Sender:
         """Partitions to send to, by broker, and when to look again."""
         ready: dict[int, Ready] = {}
         next_at = FOREVER
-        is_urgent = self._flushes > 0 or self.batches.has_waiting
         for queue in self.batches.waiting():
             batch = self._first_alive(queue, now)
             if batch is None:
@@ -137,8 +136,8 @@ class Sender:
             next_at = min(next_at, batch.created_at + self._delivery_timeout)
             if not is_open or not self._gate.admits(queue.place):
                 continue
-            due_at = self._due_at(queue, batch, is_urgent=is_urgent)
-            if due_at > now:
+            due_at = batch.retry_at if batch.attempts else batch.created_at + self._linger
+            if due_at > now and (batch.attempts or not self._is_pressing(queue)):
                 next_at = min(next_at, due_at)
                 continue
             leader = self._cluster.metadata.leader(*queue.place)
@@ -154,12 +153,9 @@ class Sender:
                     ready[leader.id] = connection, [queue]
         return ready, next_at
 
-    def _due_at(self, queue: PartitionQueue, batch: PendingBatch, *, is_urgent: bool) -> float:
-        if batch.attempts:
-            return batch.retry_at
-        if is_urgent or self.batches.is_full(queue):
-            return 0.0
-        return batch.created_at + self._linger
+    def _is_pressing(self, queue: PartitionQueue) -> bool:
+        """Whether the first batch is not to linger any longer."""
+        return self._flushes > 0 or self.batches.has_waiting or self.batches.is_full(queue)
 
     def _first_alive(self, queue: PartitionQueue, now: float) -> PendingBatch | None:
         """The first batch of a partition; those before it whose time is over have failed."""
@@ -239,20 +235,17 @@ class Sender:
         answered: Callable[[Any], None],
     ) -> None:
         """Without acks it is in flight until the kernel has it: memory is bounded, and a flush means something."""
-        request = self._request(batches, encoded)
-        limit = version_limit(batches, self._cluster.metadata.topics, self._gate.max_version)
+        topics = self._cluster.metadata.topics
+        request = produce_request(
+            self._gate.transactional_id, self._acks, self._request_timeout_ms, batches, encoded, topics
+        )
+        limit = version_limit(batches, topics, self._gate.max_version)
         if self._acks == _NO_ACKS:
             connection.send_without_reply(request, max_version=limit).add_done_callback(answered)
             return
         # Who lingers wants few and large system calls.
         answer = PromptAnswer(self._loop, answered)
         connection.send_for(answer, request, max_version=limit, is_urgent=not self._linger)
-
-    def _request(self, batches: list[PendingBatch], encoded: list[bytearray]) -> ProduceRequest:
-        topics = self._cluster.metadata.topics
-        return produce_request(
-            self._gate.transactional_id, self._acks, self._request_timeout_ms, batches, encoded, topics
-        )
 
     # Answers
 

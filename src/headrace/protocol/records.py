@@ -44,6 +44,7 @@ from headrace.protocol.batch import (
 )
 from headrace.protocol.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
 from headrace.protocol.errors import CorruptBatchError
+from headrace.protocol.primitives import new
 from headrace.protocol.varints import NULL, read_varint, read_varlong, varint
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
@@ -87,15 +88,16 @@ def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     position = 0
     end = len(buffer)
     while end - position >= HEADER_SIZE:
-        header = BatchHeader(*unpack_header(buffer, position))
+        header = new(BatchHeader, unpack_header(buffer, position))
         if header.magic != MAGIC:
             raise CorruptBatchError(f"magic {header.magic} at byte {position}, only {MAGIC} is known")
         if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
             raise CorruptBatchError(f"batch length {header.batch_length} at byte {position}, less than a header has")
-        if header.size_bytes > end - position:
+        size_bytes = header.size_bytes
+        if size_bytes > end - position:
             return
         yield position, header
-        position += header.size_bytes
+        position += size_bytes
 
 
 def read_payload(

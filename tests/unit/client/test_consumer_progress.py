@@ -271,6 +271,20 @@ def test_what_is_paused_is_passed_over_and_what_is_stale_dropped() -> None:
     assert (state.buffered_bytes, other.buffered_bytes) == (0, 0)
 
 
+def test_the_loop_hears_that_a_little_was_taken_when_more_is_waited_for() -> None:
+    told: list[bool] = []
+    inbox = Inbox(on_room=lambda: told.append(True))
+    inbox.put(Fetched(at(0), [], Place(1), 100))
+    assert not inbox.is_taken_soon(99)
+    assert inbox.is_taken_soon(100)
+    assert inbox.take() is not None
+    assert told == []
+    for _ in range(2):
+        assert inbox.when_ready(lambda: None, seen=inbox.changes)
+    assert told == [True]
+    assert not inbox.is_taken_soon(100)
+
+
 # Subscriptions
 
 

@@ -77,6 +77,22 @@ def test_a_topic_that_was_made_anew_is_forgotten_by_its_old_id() -> None:
     assert [topic.topic_id for topic in request.forgotten] == [ORDERS]
 
 
+def test_the_topics_of_answers_are_those_that_were_asked_for() -> None:
+    session = FetchSession()
+    said(session, want(("orders", 0, 5)))
+    assert session.names == {ORDERS: "orders"}
+    session.answered(99, 0)
+    said(session, want(("orders", 0, 6), ("users", 0, 7)))
+    assert session.names == {ORDERS: "orders", USERS: "users"}
+    session.answered(99, 0)
+    said(session, want(("orders", 0, 6), ("users", 0, 7)))
+    assert session.names == {ORDERS: "orders", USERS: "users"}
+    session.answered(99, 0)
+    new = b"n" * 16
+    said(session, want(("orders", 0, 0), ("users", 0, 7), ids={"orders": new, "users": USERS}))
+    assert session.names == {new: "orders", USERS: "users"}
+
+
 def test_without_ids_an_older_version_is_needed() -> None:
     assert FetchSession().request(want(("orders", 0, 0))).has_ids
     assert not FetchSession().request(want(("orders", 0, 0), ids={"orders": ZERO_UUID})).has_ids
