@@ -47,7 +47,7 @@ def end(
     prepared = _prepared(current, verdict, client_version, fresh_id, now_ms)
     shard.last_epochs[request.transactional_id] = current.epoch
     response = _identity(prepared) if client_version else EndTxnResponse()
-    return _step(request.transactional_id, prepared)._replace(answers=(Answer(ticket, response),))
+    return _step(request.transactional_id, prepared, (Answer(ticket, response),))
 
 
 def _judge(current: Transaction, request: EndTxnRequest, *, bumps: bool) -> TransactionState | ErrorCode:
@@ -151,8 +151,8 @@ def marked(shard: "TransactionShard", transactional_id: str, producer: Producer,
     return Step((record_of(transactional_id, complete),))
 
 
-def _step(transactional_id: str, prepared: Transaction) -> Step:
-    return Step((record_of(transactional_id, prepared),), markings=(_marking(transactional_id, prepared),))
+def _step(transactional_id: str, prepared: Transaction, answers: tuple[Answer, ...] = ()) -> Step:
+    return Step((record_of(transactional_id, prepared),), answers, None, (_marking(transactional_id, prepared),))
 
 
 def _marking(transactional_id: str, prepared: Transaction) -> Marking:

@@ -28,7 +28,7 @@ from headrace.coordinator.result import NO_PRODUCER_ID, Answer, Marking, Produce
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import EncodeError
 from headrace.protocol.internal_records import CoordinatorRecord, encode_coordinator_record
-from headrace.protocol.record_encoding import Row, seal_rows
+from headrace.protocol.record_encoding import Row, seal_row, seal_rows
 from headrace.server.clock import Timer
 from headrace.server.coordinator_loading import replay_log
 from headrace.server.later import Later
@@ -198,18 +198,20 @@ class Place(Generic[S]):
         if not step.records:
             return
         now_ms = self._runtime.clock.now_ms()
-        rows: list[Row] = [
-            (*encode_coordinator_record(record.type, record.key, record.value, record.version), now_ms, None)
-            for record in step.records
-        ]
+        records = step.records
         producer = step.producer
-        if producer is None:
-            batch = seal_rows(rows)
-            producer_id = NO_PRODUCER_ID
-        else:
+        producer_id = NO_PRODUCER_ID
+        if producer is not None:
             producer_id = producer.producer_id
-            batch = seal_rows(rows, producer_id=producer_id, producer_epoch=producer.epoch, transactional=True)
-        self._append(batch, step.records, now_ms, producer_id)
+            batch = seal_rows(
+                _rows(records, now_ms), producer_id=producer_id, producer_epoch=producer.epoch, transactional=True
+            )
+        elif len(records) == 1:
+            kind, key, version, value = records[0]
+            batch = seal_row(*encode_coordinator_record(kind, key, value, version), now_ms)
+        else:
+            batch = seal_rows(_rows(records, now_ms))
+        self._append(batch, records, now_ms, producer_id)
 
     def write_encoded(self, batch: bytearray, records: Sequence[CoordinatorRecord], now_ms: int) -> None:
         """A decision whose records are sealed in `batch` already. Raises one of LOG_ERRORS: nothing was written."""
@@ -302,6 +304,14 @@ class Place(Generic[S]):
         self._timer = None
         self._due_ms = _NEVER
         self.carry_out_all(self.shard.tick(self._runtime.clock.now_ms()))
+
+
+def _rows(records: Sequence[CoordinatorRecord], now_ms: int) -> list[Row]:
+    """Raises EncodeError."""
+    return [
+        (*encode_coordinator_record(record.type, record.key, record.value, record.version), now_ms, None)
+        for record in records
+    ]
 
 
 class _Uncommitted:

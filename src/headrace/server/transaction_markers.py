@@ -74,7 +74,12 @@ class TransactionMarkers:
 
         if not is_wanted():
             return
-        gather([as_later(self.write(*place, marking, coordinator_epoch)) for place in places]).then(finish)
+        outcomes = [self.write(topic, index, marking, coordinator_epoch) for topic, index in places]
+        codes = [outcome for outcome in outcomes if not isinstance(outcome, Later)]
+        if len(codes) == len(outcomes):  # as everywhere but where an append waits for the disk
+            finish(codes)
+        else:
+            gather([as_later(outcome) for outcome in outcomes]).then(finish)
 
     def write(self, topic: str, index: int, marking: Marking, coordinator_epoch: int) -> ErrorCode | Later[ErrorCode]:
         """One marker; the code when it is committed."""

@@ -9,6 +9,7 @@ from headrace.protocol.record_encoding import (
     USUAL_OVERHEAD_BYTES,
     Row,
     encode_rows,
+    seal_row,
     seal_rows,
     size_bound,
 )
@@ -60,3 +61,9 @@ def test_no_usual_record_is_larger_than_its_bound(key_size: int, is_largest: boo
     earlier: list[Row] = [(None, None, 0, None)] * 9_000
     rows: list[Row] = [*earlier, (bytes(key_size), bytes(value_size), day_ms, None)]
     assert len(encode_rows(rows).data) - len(encode_rows(earlier).data) <= USUAL_OVERHEAD_BYTES + key_size + value_size
+
+
+@pytest.mark.parametrize("key", [b"", b"k", bytes(63), bytes(64), bytes(2_047), bytes(2_048), bytes(40_000)])
+@pytest.mark.parametrize("value", [None, b"", b"v", bytes(64), bytes(2_040), bytes(2_048), bytes(100_000)])
+def test_one_row_is_sealed_as_one_of_many(key: bytes, value: bytes | None) -> None:
+    assert seal_row(key, value, 1_700_000_000_000) == seal_rows([(key, value, 1_700_000_000_000, None)])
