@@ -13,10 +13,10 @@ import pytest
 
 from headrace.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from headrace.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.scenarios.test_stories import HERE, VERBS
 from tests.support.kafka import ApacheKafka
 from tests.support.kafka_tools import KafkaTools
 from tests.support.scenario import Story, read_stories
+from tests.support.scenario_stages import STORIES, VERBS
 from tests.support.story_broker import PATIENCE_SECONDS
 from tests.support.story_duel import fight
 from tests.support.wire_client import WireClient
@@ -55,7 +55,7 @@ def stories() -> list[object]:
     return [
         pytest.param(story, id=f"{name}: {story.title}")
         for name in FILES
-        for story in read_stories(HERE / f"{name}.story")
+        for story in read_stories(STORIES / f"{name}.story")
         if can_be_told(story)
     ]
 

@@ -4,22 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.scenario import Story, play, read_stories
-from tests.support.scenario_consumers import CONSUMER_VERBS
-from tests.support.scenario_groups import GROUP_VERBS, GroupStage
-
-HERE = Path(__file__).parent
-VERBS = {**GROUP_VERBS, **CONSUMER_VERBS}
+from tests.support.scenario import Story, read_stories
+from tests.support.scenario_stages import STORIES, play_of
 
 
 def stories() -> list[object]:
     return [
-        pytest.param(story, id=f"{path.stem}: {story.title}")
-        for path in sorted(HERE.glob("*.story"))
+        pytest.param(path, story, id=f"{path.stem}: {story.title}")
+        for path in sorted(STORIES.glob("*.story"))
         for story in read_stories(path)
     ]
 
 
-@pytest.mark.parametrize("story", stories())
-def test_it_happens_as_the_story_tells(story: Story) -> None:
-    assert play(story, GroupStage(), VERBS) == story.lines
+@pytest.mark.parametrize(("path", "story"), stories())
+def test_it_happens_as_the_story_tells(path: Path, story: Story) -> None:
+    assert play_of(path, story) == story.lines

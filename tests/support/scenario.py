@@ -108,3 +108,16 @@ def to_ms(text: str) -> int:
     """`250ms`, `3s`, `5m`, `2h`, `7d`."""
     number, unit = re.fullmatch(r"\+?([0-9]+)([a-z]+)", text).groups()  # type: ignore[union-attr]
     return int(number) * _UNITS[unit]
+
+
+def pass_time(stage: Any, delay_ms: int) -> list[str]:
+    """Everything that becomes due on the way happens at its time; lines tell it, counted from now."""
+    driver = stage.driver
+    start_ms = driver.now_ms
+    end_ms = start_ms + delay_ms
+    lines = []
+    while (due_ms := driver.shard.next_deadline_ms) is not None and due_ms <= end_ms:
+        driver.move(max(due_ms - driver.now_ms, 0))
+        lines += [f"+{driver.now_ms - start_ms} ms {line}" for line in stage.news()]
+    driver.move(end_ms - driver.now_ms)
+    return lines

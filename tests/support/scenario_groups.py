@@ -51,7 +51,7 @@ from headrace.protocol.messages.txn_offset_commit import (
 from headrace.protocol.types import ZERO_UUID
 from tests.support.consumer_protocol import assignment_bytes, place_of, subscription_bytes
 from tests.support.group_driver import NO_DELAY, GroupDriver, client_of
-from tests.support.scenario import Verb, Words, to_ms
+from tests.support.scenario import Verb, Words, pass_time, to_ms
 from tests.support.scenario_texts import answer_text, record_text
 
 
@@ -151,14 +151,7 @@ def _delete_topic(stage: GroupStage, _: str, words: Words) -> list[str]:
 
 
 def _clock(stage: GroupStage, _: str, words: Words) -> list[str]:
-    start_ms = stage.driver.now_ms
-    end_ms = start_ms + to_ms(words.things[0])
-    lines = []
-    while (due_ms := stage.driver.shard.next_deadline_ms) is not None and due_ms <= end_ms:
-        stage.driver.move(max(due_ms - stage.driver.now_ms, 0))
-        lines += [f"+{stage.driver.now_ms - start_ms} ms {line}" for line in stage.news()]
-    stage.driver.move(end_ms - stage.driver.now_ms)
-    return lines
+    return pass_time(stage, to_ms(words.things[0]))
 
 
 def _restart(stage: GroupStage, _: str, words: Words) -> list[str]:

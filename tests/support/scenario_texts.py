@@ -1,4 +1,4 @@
-"""Answers and records of groups in a few words, for stories."""
+"""Answers and records of coordinators in a few words, for stories."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +19,7 @@ from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 from headrace.protocol.types import ZERO_UUID
 from tests.support.consumer_protocol import assignment_text
 from tests.support.scenario_consumer_texts import CONSUMER_ANSWERS, CONSUMER_RECORDS
+from tests.support.scenario_transaction_texts import TRANSACTION_ANSWERS, TRANSACTION_RECORDS
 from tests.support.scenario_words import code_text, named, time_text
 
 
@@ -127,6 +128,7 @@ _ANSWERS: dict[type, Callable[[Any], str]] = {
     OffsetFetchResponseGroup: _fetch,
     DescribedGroup: _describe,
     **CONSUMER_ANSWERS,
+    **TRANSACTION_ANSWERS,
     ErrorCode: code_text,
 }
 
@@ -159,4 +161,5 @@ _RECORDS: dict[type, Callable[[Any], str]] = {
     OffsetCommitValue: _offset_record,
     GroupMetadataValue: _group_record,
     **CONSUMER_RECORDS,
+    **TRANSACTION_RECORDS,
 }

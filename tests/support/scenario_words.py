@@ -1,4 +1,4 @@
-"""Words that all stories about groups use."""
+"""Words that all stories use."""
 
 from headrace.protocol.error_codes import ErrorCode
 from tests.support.group_driver import START_MS

@@ -23,6 +23,7 @@ class TransactionDriver:
         self.shard = TransactionShard(settings)
         self.written: list[tuple[bytes, bytes | None]] = []
         self.ordered: list[Marking] = []  # markers that are not written yet
+        self.steps: list[Step] = []  # all that were carried out
         self.now_ms = 1_000_000
         self._fresh_ids = iter(range(100, 1_000_000))
         self._tickets = iter(range(1_000_000))
@@ -30,6 +31,7 @@ class TransactionDriver:
 
     def carry_out(self, step: Step) -> Any:
         """Write and replay; the answer, if there is one."""
+        self.steps.append(step)
         for record in step.records:
             data = encode_coordinator_record(record.type, record.key, record.value, record.version)
             self.written.append(data)
@@ -57,8 +59,12 @@ class TransactionDriver:
         """All that were ordered."""
         orders, self.ordered = self.ordered, []
         for marking in orders:
-            self.carry_out(self.shard.marked(marking.transactional_id, marking.producer, self.now_ms))
+            self.mark(marking.transactional_id, marking.producer)
         return orders
+
+    def mark(self, transactional_id: str, producer: Producer) -> None:
+        """All markers of this end are written, it is told."""
+        self.carry_out(self.shard.marked(transactional_id, producer, self.now_ms))
 
     # Requests
 
