@@ -137,7 +137,7 @@ A commits x unheard
     orders commit markers of 100/1 in t-0, version 2
     -> ok, goes on as 100/1
 A aborts x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteCommit 100/1 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
 A aborts x
@@ -155,7 +155,7 @@ A aborts x unheard
     orders abort markers of 100/1 in t-0, version 2
     -> ok, goes on as 100/1
 A commits x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteAbort 100/1 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
 A commits x
@@ -173,7 +173,7 @@ A commits x
     orders commit markers of 100/0 in t-0, version 0
     -> ok
 A aborts x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteCommit 100/0 in nothing since +0 ms, time-out 60000 ms, version 0, at +0 ms
 A aborts x
@@ -186,11 +186,35 @@ A aborts x
     orders abort markers of 100/0 in t-0, version 0
     -> ok
 A commits x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteAbort 100/0 in nothing since +0 ms, time-out 60000 ms, version 0, at +0 ms
 A commits x
     -> INVALID_TXN_STATE
+
+# the next transaction is aborted while the last one is still being marked: it comes back
+A has x
+A adds x t-0
+    writes TransactionLog v1 x: Ongoing 100/0 in t-0 since +0 ms, time-out 60000 ms, version 2, at +0 ms
+    -> ok
+A commits x
+    writes TransactionLog v1 x: PrepareCommit 100/1 in t-0 since +0 ms, time-out 60000 ms, version 2, at +0 ms
+    orders commit markers of 100/1 in t-0, version 2
+    -> ok, goes on as 100/1
+A adds x t-1
+    -> CONCURRENT_TRANSACTIONS
+A aborts x
+    -> CONCURRENT_TRANSACTIONS
+A commits x
+    -> CONCURRENT_TRANSACTIONS
+marked x
+    writes TransactionLog v1 x: CompleteCommit 100/1 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
+A aborts x
+    writes TransactionLog v1 x: PrepareAbort 100/2 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
+    orders abort markers of 100/2 in nothing, version 2
+    -> ok, goes on as 100/2
+marked x
+    writes TransactionLog v1 x: CompleteAbort 100/2 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
 
 # a retry that comes when the next transaction is open does not end it
 A has x

@@ -101,7 +101,7 @@ B inits x
     orders abort markers of 100/32767 in t-0, version 2
     -> CONCURRENT_TRANSACTIONS
 A commits x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteAbort 101/0 after 100 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
 B inits x

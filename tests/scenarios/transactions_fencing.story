@@ -12,7 +12,7 @@ B inits x
 A adds x t-1
     -> PRODUCER_FENCED
 A commits x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 B inits x
     -> CONCURRENT_TRANSACTIONS
 marked x

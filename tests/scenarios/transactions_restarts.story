@@ -74,7 +74,7 @@ restart
 A commits x
     -> CONCURRENT_TRANSACTIONS
 A aborts x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteCommit 100/0 in nothing since +0 ms, time-out 60000 ms, version 0, at +0 ms
 A commits x
@@ -113,7 +113,7 @@ restart
 A commits x unheard
     -> CONCURRENT_TRANSACTIONS
 A aborts x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteCommit 100/1 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
 restart
@@ -193,7 +193,7 @@ B inits x
 restart
     orders abort markers of 100/1 in t-0, version 2
 A commits x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteAbort 100/1 in nothing since +0 ms, time-out 60000 ms, version 2, at +0 ms
 B inits x

@@ -105,7 +105,7 @@ clock 10s
     +10000 ms writes TransactionLog v1 x: PrepareAbort 100/1 in t-0 since +0 ms, time-out 10000 ms, version 2, at +10000 ms
     +10000 ms orders abort markers of 100/1 in t-0, version 2
 A commits x
-    -> INVALID_TXN_STATE
+    -> CONCURRENT_TRANSACTIONS
 marked x
     writes TransactionLog v1 x: CompleteAbort 100/1 in nothing since +0 ms, time-out 10000 ms, version 2, at +10000 ms
 A commits x

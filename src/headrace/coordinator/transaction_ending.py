@@ -62,8 +62,8 @@ def _judge(current: Transaction, request: EndTxnRequest, *, bumps: bool) -> Tran
     state = current.state
     if state is TransactionState.ONGOING:
         return ErrorCode.PRODUCER_FENCED if is_retry else wanted
-    if state in PREPARED:
-        return ErrorCode.CONCURRENT_TRANSACTIONS if state is wanted else ErrorCode.INVALID_TXN_STATE
+    if state in PREPARED:  # it may be the end of the next one already, of which nothing can be said yet
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     ended_so = state in COMPLETE and (state is TransactionState.COMPLETE_COMMIT) == request.committed
     if is_retry:
         if state is TransactionState.EMPTY or current.epoch == MAX_EPOCH:  # which nobody may go on with
