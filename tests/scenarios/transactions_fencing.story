@@ -196,6 +196,40 @@ marked x
 A commits x
     -> PRODUCER_FENCED
 
+# the end of an older client is not taken for the own one by whoever had the epoch before
+A has x
+B inits x old
+    writes TransactionLog v1 x: Empty 100/1, time-out 60000 ms, version 0, at +0 ms
+    -> is 100/1
+B adds x t-0
+    writes TransactionLog v1 x: Ongoing 100/1 in t-0 since +0 ms, time-out 60000 ms, version 0, at +0 ms
+    -> ok
+B commits x
+    writes TransactionLog v1 x: PrepareCommit 100/1 in t-0 since +0 ms, time-out 60000 ms, version 0, at +0 ms
+    orders commit markers of 100/1 in t-0, version 0
+    -> ok
+A commits x
+    -> PRODUCER_FENCED
+marked x
+    writes TransactionLog v1 x: CompleteCommit 100/1 in nothing since +0 ms, time-out 60000 ms, version 0, at +0 ms
+A commits x
+    -> PRODUCER_FENCED
+A aborts x
+    -> PRODUCER_FENCED
+B adds x t-0
+    writes TransactionLog v1 x: Ongoing 100/1 in t-0 since +0 ms, time-out 60000 ms, version 0, at +0 ms
+    -> ok
+B aborts x
+    writes TransactionLog v1 x: PrepareAbort 100/1 in t-0 since +0 ms, time-out 60000 ms, version 0, at +0 ms
+    orders abort markers of 100/1 in t-0, version 0
+    -> ok
+marked x
+    writes TransactionLog v1 x: CompleteAbort 100/1 in nothing since +0 ms, time-out 60000 ms, version 0, at +0 ms
+A aborts x
+    -> PRODUCER_FENCED
+describe x
+    -> CompleteAbort 100/1 in nothing since +0 ms, time-out 60000 ms
+
 # how a transaction ends is what the client speaks that ends it
 A has x old
 A adds x t-0

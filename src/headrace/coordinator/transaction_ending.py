@@ -59,6 +59,8 @@ def _judge(current: Transaction, request: EndTxnRequest, *, bumps: bool) -> Tran
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if current.epoch != request.producer_epoch:
             return ErrorCode.PRODUCER_FENCED
+    elif current.client_version < EPOCH_BUMPED_SINCE:
+        return ErrorCode.PRODUCER_FENCED  # no end raised the epoch: an older client has come since, and ended its own
     state = current.state
     if state is TransactionState.ONGOING:
         return ErrorCode.PRODUCER_FENCED if is_retry else wanted
