@@ -130,6 +130,20 @@ def test_a_producer_whose_epochs_run_out_goes_on_with_a_fresh_id(node: OneNode) 
     assert write(node, Producer(response.producer_id, 0), b"b") is ErrorCode.NONE
 
 
+def test_a_transactional_id_that_is_empty_is_refused(node: OneNode) -> None:
+    places = [AddPartitionsToTxnTopic("t", [0])]
+    asked = [
+        node.ask("InitProducerId", 5, InitProducerIdRequest("", TIMEOUT_MS)).error_code,
+        node.ask("EndTxn", 5, EndTxnRequest("", 1, 0, True)).error_code,
+        node.ask("AddOffsetsToTxn", 4, AddOffsetsToTxnRequest("", 1, 0, "g")).error_code,
+        node.ask("AddPartitionsToTxn", 3, AddPartitionsToTxnRequest((), "", 1, 0, places))
+        .results_by_topic_v3_and_below[0]
+        .results_by_partition[0]
+        .partition_error_code,
+    ]
+    assert asked == [ErrorCode.INVALID_REQUEST] * 4
+
+
 def test_markers_that_were_held_up_do_not_end_the_next_transaction() -> None:
     """The shard that ordered them is gone; the one in its place has written its own, and a new transaction is open."""
     node = OneNode()
