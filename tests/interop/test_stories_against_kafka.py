@@ -1,4 +1,4 @@
-"""The stories of tests/scenarios, played by Apache Kafka as well: it answers and writes the same.
+"""The stories about groups of tests/scenarios, played by Apache Kafka as well: it answers and writes the same.
 
 Left out are stories in which time passes, a coordinator starts again or configs of a broker matter; and those of which
 it is known that Kafka tells them otherwise.
