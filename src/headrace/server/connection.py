@@ -35,6 +35,7 @@ from headrace.protocol.types import Part
 from headrace.server.bulk_sender import BULK_FROM_BYTES, BulkSender
 from headrace.server.later import Later
 from headrace.server.seldom import Seldom
+from headrace.server.sending import MAX_SEND_BYTES, SENDFILE_FROM_BYTES, send_some
 
 if TYPE_CHECKING:
     from headrace.server.repeated_commits import RepeatedCommits
@@ -44,13 +45,8 @@ Reply: TypeAlias = list[Part]
 # Serve one request in buffer[start:end]; None is for requests that want no reply. Raises ProtocolError to close.
 Serve: TypeAlias = Callable[["Connection", bytearray, memoryview, int, int], "Reply | Later[Reply] | None"]
 
-SENDFILE_FROM_BYTES: Final = 64 * 1024
 MAX_UNSENT_BYTES: Final = 1024 * 1024  # ready replies beyond it wait for the client to read
-# One reply may be large; this much of it goes out before others get their turn. There is room for what consumers take
-# of a partition by default, which is 1 MB, and for the reply around it.
-MAX_SEND_BYTES: Final = (1024 + 128) * 1024
 ACTIVE: Final = -1  # something has happened since `idle_connections` has looked
-_MORE: Final = getattr(socket, "MSG_MORE", 0)
 _unreadable: Final = Seldom(logging.getLogger(__name__))
 
 
@@ -338,25 +334,17 @@ class Connection:
         self.close(f"sending failed: {error}")
 
     def _send_some(self) -> int:
-        """One system call's worth of what is unsent. How much the socket took."""
+        """One system call's worth of what is unsent, here or in the thread. How much the socket took."""
         first = self._unsent[0]
-        if type(first) is LogSlice:
-            if first.size_bytes >= BULK_FROM_BYTES and self._bulk_sender.is_worth_it(self._sock):
-                self._is_lent = True
-                self._bulk_sender.send(self._sock, first, MAX_SEND_BYTES, self._take_back)
-                return MAX_SEND_BYTES  # nothing else may leave now
-            sent = os.sendfile(self._sock.fileno(), first.fileno(), first.position, first.size_bytes)
-            if not sent:
-                raise OSError("the log file ends before the slice does")
-            if not first.drop(sent):
-                self._unsent.popleft()
-        else:
-            data = self._gather()
-            sent = self._sock.send(data, _MORE if len(self._unsent) > 1 else 0)
-            if sent == len(data):
-                self._unsent.popleft()
-            else:
-                self._unsent[0] = data[sent:]
+        if (
+            type(first) is LogSlice
+            and first.size_bytes >= BULK_FROM_BYTES
+            and self._bulk_sender.is_worth_it(self._sock)
+        ):
+            self._is_lent = True
+            self._bulk_sender.send(self._sock, first, MAX_SEND_BYTES, self._take_back)
+            return MAX_SEND_BYTES  # nothing else may leave now
+        sent = send_some(self._sock, self._unsent)
         self._unsent_bytes -= sent
         self.silent_since_ms = ACTIVE
         return sent
@@ -377,22 +365,6 @@ class Connection:
             self._await_room(True)
         else:
             self._cannot_send(error)
-
-    def _gather(self) -> bytes | memoryview:
-        """The bytes at the front as one piece, which stays at the front until it is sent."""
-        unsent = self._unsent
-        if len(unsent) == 1 or type(unsent[1]) is LogSlice:
-            first: bytes | memoryview = unsent[0] if type(unsent[0]) is bytes else memoryview(unsent[0])
-        else:
-            pieces = []
-            size = 0
-            while unsent and type(unsent[0]) is not LogSlice and size < MAX_SEND_BYTES:
-                size += len(unsent[0])
-                pieces.append(unsent.popleft())
-            first = b"".join(pieces)
-            unsent.appendleft(first)
-        # What a partial send leaves is sliced again and again: without copying when it is large.
-        return memoryview(first) if type(first) is bytes and len(first) > SENDFILE_FROM_BYTES else first
 
     # Closing
 

@@ -12,7 +12,8 @@ import uvloop
 from headrace.log.fs import File, RealFile, RealFileSystem
 from headrace.log.slices import LogSlice
 from headrace.server.bulk_sender import BULK_FROM_BYTES
-from headrace.server.connection import MAX_SEND_BYTES, Connection, Reply, Serve
+from headrace.server.connection import Connection, Reply, Serve
+from headrace.server.sending import MAX_SEND_BYTES
 from tests.support.connection_pair import Pair, echo, framed, run
 
 CONTENT = bytes(range(251)) * 20_000  # 5 MB, with a period that fits to no buffer
