@@ -21,7 +21,7 @@ from a snapshot and applies the batches from there.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -87,6 +87,12 @@ class ProducerState:
             if batch[0] == first_sequence and batch[1] == last_sequence:
                 return CachedBatch._make(batch)
         return None
+
+    def extend(self, batches: Sequence[tuple[int, int, int, int, int]]) -> None:
+        """Account for batches, in the order of CachedBatch, that continue the sequence outside of a transaction."""
+        self.batches.extend(batches)
+        _, last_sequence, _, _, self.last_timestamp = batches[-1]
+        self.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
 
     def to_snapshot(self) -> SnapshotEntry:
         last = self.last_batch

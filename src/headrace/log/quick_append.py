@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from headrace.log.log import Log
 
 _QUICK: Final = Struct(">8xi4xbIHi8xqq6xi").unpack_from  # what the quick way needs of a header
-_STAMP: Final = Struct(">qii").pack_into  # base offset, batch length, leader epoch
-_CRC_COVERS: Final = slice(CRC_START, None)
-_LAST_CODEC: Final = 4
+STAMP: Final = Struct(">qii").pack_into  # base offset, batch length, leader epoch
+CRC_COVERS: Final = slice(CRC_START, None)
+LAST_CODEC: Final = 4
 _NOT_TRANSACTIONAL: Final = 0xFFFF ^ TRANSACTIONAL_FLAG
 _CLIENT: Final = Origin.CLIENT
 
@@ -57,12 +57,12 @@ def append_quickly(
         len(batches) != size
         or leader_epoch != log.quick_epoch
         or magic != MAGIC
-        or attributes & _NOT_TRANSACTIONAL > _LAST_CODEC
+        or attributes & _NOT_TRANSACTIONAL > LAST_CODEC
         or not 0 < delta + 1 == count <= size
         or origin is not log.quick_origin
     ):
         return append_any(log, memoryview(batches), leader_epoch, now_ms, origin, transaction_version)
-    if crc32c(batches[_CRC_COVERS]) != crc:
+    if crc32c(batches[CRC_COVERS]) != crc:
         raise CorruptBatchError(f"CRC {crc:#010x} in the header of a batch does not match its content")
     header = None
     if producer_id != NO_PRODUCER_ID:
@@ -84,7 +84,7 @@ def append_quickly(
         segment = log.segment_for(size, base_offset, last_offset, max_timestamp, now_ms)
         position = segment.size
         end = position + size
-    _STAMP(batches, 0, base_offset, length, leader_epoch)
+    STAMP(batches, 0, base_offset, length, leader_epoch)
     write, handle = segment.writer
     try:
         written = write(handle, batches)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headrace.log.slices import LogSlice
 from headrace.protocol.errors import ProtocolError
-from headrace.protocol.frame import FrameError, Frames, FrameSplitter, ReceiveBuffer
+from headrace.protocol.frame import FrameError, Frames, FrameSplitter, Range, ReceiveBuffer
 from headrace.protocol.types import Part
 from headrace.server.bulk_sender import BULK_FROM_BYTES, BulkSender
 from headrace.server.later import Later
@@ -46,6 +46,7 @@ Reply: TypeAlias = list[Part]
 Serve: TypeAlias = Callable[["Connection", bytearray, memoryview, int, int], "Reply | Later[Reply] | None"]
 
 MAX_UNSENT_BYTES: Final = 1024 * 1024  # ready replies beyond it wait for the client to read
+MAX_TOGETHER: Final = 32  # requests that are offered to be served by one write; a client rarely has more on their way
 ACTIVE: Final = -1  # something has happened since `idle_connections` has looked
 _unreadable: Final = Seldom(logging.getLogger(__name__))
 
@@ -142,30 +143,36 @@ class Connection:
             self.close("the client closed it")
             return
         self.silent_since_ms = ACTIVE
-        self._take(lambda: self._splitter.received(size))
+        self._take(self._splitter.received, size)
         self._go_on()
 
-    def _take(self, frames: Callable[[], Frames]) -> None:
+    def _take(self, frames: Callable[..., Frames], *how: int) -> None:
         """Serve the frames, or those before the connection is blocked."""
         try:
-            buffer, view, ranges = frames()
+            buffer, view, ranges = frames(*how)
         except FrameError as error:
             self._refusal = str(error)
             buffer, view, ranges = self._receive_buffer.buffer, self._receive_buffer.view, error.frames
         serve, waiting, unsent = self._serve, self._waiting, self._unsent
         are_small = not unsent  # all that is unsent: replies of one piece, which may become one
-        if self.repeated_commits is not None and len(ranges) > 1 and not waiting and not self._is_blocked:
-            count, answers = self.repeated_commits.serve(buffer, ranges)
-            if count:
-                unsent.append(answers)
-                self._unsent_bytes += len(answers)
-                ranges = ranges[count:]
-        for start, end in ranges:
+        served, last = 0, len(ranges) - 1
+        may_go_together = True  # once they do not, those behind them seldom do, and trying costs time
+        while served <= last:
             # As `_is_blocked` says; a call for each of many small requests would be felt.
             if self._mutes or len(waiting) >= self.max_in_flight or self._unsent_bytes > MAX_UNSENT_BYTES:
-                self._splitter.put_back(buffer, start)
+                self._splitter.put_back(buffer, ranges[served][0])
                 self._has_frames = True
                 break
+            if may_go_together and served < last and not waiting:
+                count, answers = self._serve_together(buffer, view, ranges[served : served + MAX_TOGETHER])
+                if count:
+                    unsent.append(answers)
+                    self._unsent_bytes += len(answers)
+                    served += count
+                    continue
+                may_go_together = False
+            start, end = ranges[served]
+            served += 1
             try:
                 reply = serve(self, buffer, view, start, end)
             except ProtocolError as error:
@@ -192,6 +199,14 @@ class Connection:
             if not unsent:
                 self._look_for_reset()
             self._send()
+
+    def _serve_together(self, buffer: bytearray, view: memoryview, frames: list[Range]) -> tuple[int, bytes]:
+        """How many of the first of these requests repeat others, and were served by one write, and their answers."""
+        if self.repeated_produce is not None:
+            count, answers = self.repeated_produce.serve_run(buffer, view, frames)
+            if count:
+                return count, answers
+        return (0, b"") if self.repeated_commits is None else self.repeated_commits.serve(buffer, frames)
 
     def _look_for_reset(self) -> None:
         """Close the connection if the client has broken it off. Where something is sent, sending tells the same.

@@ -115,7 +115,7 @@ class Dispatcher:
             meter.end()
         elif key == PRODUCE_KEY:
             if repeated is None:
-                repeated = connection.repeated_produce = RepeatedProduce(self._context)
+                repeated = connection.repeated_produce = RepeatedProduce(self._context, self._may_pass_handlers)
             repeated.learn(version, view[start:request_end], request, response, reply[0])
         elif key == OFFSET_COMMIT_KEY:
             if commits is None:

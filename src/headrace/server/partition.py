@@ -10,6 +10,7 @@ once. With room again, the next write succeeds; a log that has failed (see `log.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from headrace.log.aborted import AbortedTxn
@@ -17,6 +18,7 @@ from headrace.log.append import AppendResult, Origin, check_size
 from headrace.log.config import UNLIMITED, LogConfig
 from headrace.log.errors import OffsetOutOfRangeError, StorageError
 from headrace.log.log import Log
+from headrace.log.run_append import Placed, append_run, takes_runs
 from headrace.log.slices import LogSlice
 from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.error_codes import ErrorCode
@@ -168,6 +170,27 @@ class Partition:
             self._trouble.ended(self.log)
         self._advance_high_watermark(len(records))
         return result
+
+    def takes_runs(self, acks: int) -> bool:
+        """May batches of clients be appended together, so that nothing has to be done for one of them alone?"""
+        return (
+            not (self._flush_messages or self._trouble.is_on)
+            and self.compression is None
+            and (acks != ACKS_ALL or self._in_sync >= self.min_insync_replicas)
+            and takes_runs(self.log, self.leader_epoch)
+        )
+
+    def append_run(self, batches: Sequence[memoryview]) -> list[Placed]:
+        """Clients' batches, where they are taken together: the places of the first ones, as many as there were plain.
+
+        Raises StorageError; then nothing was written.
+        """
+        segment = self.log.active
+        start = segment.size
+        placed = append_run(self.log, batches, self.leader_epoch)
+        if placed:
+            self._advance_high_watermark(segment.size - start)
+        return placed
 
     def append_as_coordinator(self, batch: bytearray, *, now_ms: int, transaction_version: int = 0) -> AppendResult:
         """A batch that a coordinator made: its records, or a marker. Raises one of LOG_ERRORS."""

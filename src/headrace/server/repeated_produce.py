@@ -11,16 +11,21 @@ before is asked each time. Whatever is not quite the same, or may be refused, go
 at it: an append that is refused has written nothing, and is tried there once more, for the sake of its answer. Only a
 disk that fails is not asked twice.
 
+Requests of one read that go to one partition are written together (`produce_runs`, `log.run_append`), as far as nothing
+is said against any of them. All others, and those of a write that has failed, are served one by one.
+
 Bounds: a connection remembers MAX_REMEMBERED beginnings, none of them longer than MAX_BEGINNING_BYTES.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any, Final
 
+from headrace.log.append import NO_APPEND_TIME
 from headrace.log.errors import StorageError
 from headrace.protocol.apis import load
 from headrace.protocol.batch import CONTROL_FLAG, LOG_OVERHEAD, TRANSACTIONAL_FLAG
+from headrace.protocol.frame import Range
 from headrace.protocol.header import response_header_version, write_response_header
 from headrace.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -34,14 +39,13 @@ from headrace.server.connection import Reply
 from headrace.server.context import Context
 from headrace.server.log_errors import LOG_ERRORS, code_of
 from headrace.server.partition import Partition
+from headrace.server.produce_runs import BEGINNING_AT, NO_TAGS, find_run
 
 MAX_REMEMBERED: Final = 32
 MAX_BEGINNING_BYTES: Final = 512
 PRODUCE_KEY: Final = 0
 _FLEXIBLE_SINCE: Final = 9
 _TOPIC_IDS_SINCE: Final = 13
-_BEGINNING_AT: Final = 8  # behind the API's key, its version, and the correlation id
-_NO_TAGS: Final = bytes(3)  # of the partition, the topic and the request, which are all that follows the records
 _BATCH: Final = Struct(">8xi9xh")  # length, attributes
 _ROW: Final = Struct(">ihqqq")  # of an answer: partition, no error, base offset, append time, log start offset
 _NUMBERS_AT: Final = 6  # in a row
@@ -49,6 +53,7 @@ _BEHIND_ROW_BYTES: Final = 9  # of an answer: no errors of records, no message, 
 _NOT_HERE: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 _SIZE: Final = Struct(">i")
 _NO_OFFSET: Final = -1
+_NO_RUN: Final = (0, b"")
 _MORE: Final = 0x80  # of a byte of a varint: another one follows
 
 
@@ -72,14 +77,16 @@ class _Remembered:
 class RepeatedProduce:
     """What a connection remembers. All beginnings have one length, as those of one topic have: a new one forgets."""
 
-    __slots__ = ("_by_beginning", "_length_at", "_now_ms", "_partition", "_read")
+    __slots__ = ("_by_beginning", "_length_at", "_may_serve", "_now_ms", "_partition", "_read")
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, may_serve: Callable[[], bool]) -> None:
+        """`may_serve`: nobody wants to see each request now."""
+        self._may_serve = may_serve
         self._partition = context.partitions.leader
         self._now_ms = context.clock.now_ms
         self._by_beginning: dict[bytes, _Remembered] = {}
-        self._length_at = _BEGINNING_AT
-        self._read = _reader_of(_BEGINNING_AT)
+        self._length_at = BEGINNING_AT
+        self._read = _reader_of(BEGINNING_AT)
 
     def serve(self, buffer: bytearray, view: memoryview, start: int, end: int) -> Reply | None:
         """The answer to the request in buffer[start:end]; None if it is not one of those, and must be decoded."""
@@ -94,7 +101,7 @@ class RepeatedProduce:
         if length & _MORE:
             length, at = _rest_of_length(buffer, at, length)
         records_end = at + length - 1
-        if records_end + len(_NO_TAGS) != end or buffer[records_end:end] != _NO_TAGS or at + _BATCH.size > records_end:
+        if records_end + len(NO_TAGS) != end or buffer[records_end:end] != NO_TAGS or at + _BATCH.size > records_end:
             return None
         size, attributes = _BATCH.unpack_from(buffer, at)
         if attributes & _NOT_HERE or at + LOG_OVERHEAD + size != records_end:
@@ -120,6 +127,38 @@ class RepeatedProduce:
             )
         ]
 
+    def serve_run(self, buffer: bytearray, view: memoryview, frames: Sequence[Range]) -> tuple[int, bytes]:
+        """How many of the first of these requests go to one partition, and were written together, and their answers.
+
+        There may be none. A run of one is none: `serve` has less to do for it.
+        """
+        start, end = frames[0]
+        next_start, next_end = frames[1]
+        least = self._length_at + _BATCH.size
+        if end - start <= least or next_end - next_start <= least:
+            return _NO_RUN
+        api, _, beginning, _ = self._read(buffer, start)
+        if not buffer.startswith(beginning, next_start + BEGINNING_AT):  # requests to many partitions take turns
+            return _NO_RUN
+        known = self._by_beginning.get(beginning)
+        if known is None or api != known.api or not self._may_serve():
+            return _NO_RUN
+        partition = self._partition(known.topic, known.index)
+        if type(partition) is not Partition or not partition.takes_runs(known.acks):
+            return _NO_RUN
+        numbers, batches = find_run(buffer, view, frames, length_at=self._length_at, api=api, beginning=beginning)
+        try:
+            placed = partition.append_run(batches) if len(batches) > 1 else ()
+        except StorageError:  # there may be room for some of them
+            return _NO_RUN
+        log_start_offset = partition.log.log_start_offset
+        size, head, behind, pack = known.answer_size, known.answer_head, known.answer_behind, known.pack
+        answers = [
+            pack(size, number, head, base_offset, NO_APPEND_TIME, log_start_offset, behind)
+            for number, (_, _, base_offset, _, _) in zip(numbers, placed, strict=False)  # those that were taken
+        ]
+        return len(answers), b"".join(answers)
+
     def learn(self, version: int, frame: memoryview, request: ProduceRequest, response: Any, answer: bytes) -> None:
         """`frame` was decoded to this, and answered with that. Remember it if the next one may be served from it."""
         if not _may_be_repeated(version, request, response):
@@ -128,7 +167,7 @@ class RepeatedProduce:
         ((_, _, (row,), _),) = response.responses
         size = 0 if records is None else len(records)
         length = uvarint(size + 1)
-        length_at = len(frame) - len(_NO_TAGS) - size - len(length)
+        length_at = len(frame) - len(NO_TAGS) - size - len(length)
         row_at = len(answer) - _BEHIND_ROW_BYTES - _ROW.size
         if (
             length_at > MAX_BEGINNING_BYTES
@@ -159,7 +198,7 @@ def _refusal(known: _Remembered, correlation_id: int, error: StorageError) -> Re
 
 def _reader_of(length_at: int) -> Callable[[bytearray | memoryview, int], tuple[int, int, bytes, int]]:
     """What reads the API with its version, the correlation id, a beginning, and the first byte of the length."""
-    return Struct(f">Ii{length_at - _BEGINNING_AT}sB").unpack_from
+    return Struct(f">Ii{length_at - BEGINNING_AT}sB").unpack_from
 
 
 def _may_be_repeated(version: int, request: ProduceRequest, response: Any) -> bool:

@@ -25,6 +25,7 @@ from headrace.log.config import LogConfig
 from headrace.log.errors import OutOfOrderSequenceError, StorageError
 from headrace.log.log import Log
 from headrace.log.memory_fs import Fault, MemoryFileSystem, PowerCut
+from headrace.log.run_append import append_run
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.records import iter_batches, read_records
 from tests.support.log_batches import NOW_MS, a_batch, a_marker
@@ -189,6 +190,19 @@ class LogMachine(RuleBasedStateMachine):
                 transactional=transactional,
             )
         )
+
+    @rule(counts=st.lists(st.integers(1, 3), min_size=1, max_size=6), producer_id=st.sampled_from([-1, *PRODUCERS]))
+    def append_together(self, counts: list[int], producer_id: int) -> None:
+        """As many as go by one write, which may be none."""
+        sequence = self.producer(producer_id).next_sequence
+        offered = []
+        for count in counts:
+            offered.append(memoryview(a_batch(*[b"w"] * count, producer=producer_id, sequence=sequence)))
+            sequence += count
+        for batch, placed in zip(offered, append_run(self.log, offered, self.epoch), strict=False):
+            header = read_header(batch)
+            assert placed[2:4] == (self.end, header.last_offset)
+            self.batches.append(Stored(header, bytes(batch), None))
 
     @rule(producer_id=st.sampled_from(PRODUCERS))
     def retry(self, producer_id: int) -> None:
