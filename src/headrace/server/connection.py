@@ -147,7 +147,7 @@ class Connection:
         self._go_on()
 
     def _take(self, frames: Callable[..., Frames], *how: int) -> None:
-        """Serve the frames, or those before the connection is blocked."""
+        """Serve the frames, or those before the connection is blocked, or before one that breaks the protocol."""
         try:
             buffer, view, ranges = frames(*how)
         except FrameError as error:
@@ -176,8 +176,8 @@ class Connection:
             try:
                 reply = serve(self, buffer, view, start, end)
             except ProtocolError as error:
-                self.close(str(error))
-                return
+                self._refusal = str(error)
+                break
             except BaseException:
                 self.close("the broker has a bug")  # the client must not wait for an answer that never comes
                 raise

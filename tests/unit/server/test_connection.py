@@ -32,8 +32,14 @@ def test_requests_of_one_read_are_answered_in_order() -> None:
     run(story)
 
 
+@pytest.mark.parametrize(
+    ("refused", "reason"),
+    [(struct.pack(">i", 1001) + b"x", "a frame of 1001 bytes"), (framed(b"nonsense") + framed(b"d"), "at byte 3")],
+)
 @pytest.mark.parametrize("max_in_flight", [1, 2, 100])
-def test_requests_before_a_frame_that_is_refused_are_answered_and_then_it_is_closed(max_in_flight: int) -> None:
+def test_requests_before_one_that_is_refused_are_answered_and_then_it_is_closed(
+    max_in_flight: int, refused: bytes, reason: str
+) -> None:
     promised: list[Later[Reply]] = []
 
     def serve(_: Connection, buffer: bytearray, __: memoryview, start: int, end: int) -> Reply | Later[Reply]:
@@ -41,11 +47,12 @@ def test_requests_before_a_frame_that_is_refused_are_answered_and_then_it_is_clo
         if body.startswith(b"wait"):
             promised.append(Later())
             return promised[-1]
+        if body == b"nonsense":
+            raise ProtocolError("at byte 3")
         return [body]
 
     async def story(loop: asyncio.AbstractEventLoop) -> None:
         pair = Pair(loop, serve, max_in_flight=max_in_flight)
-        refused = struct.pack(">i", 1001) + b"x"
         await pair.send(framed(b"a") + framed(b"wait1") + framed(b"b") + framed(b"wait2") + framed(b"c") + refused)
         assert await pair.receive(1) == b"a"
         for number, answer in enumerate((b"1b", b"2c")):
@@ -55,7 +62,7 @@ def test_requests_before_a_frame_that_is_refused_are_answered_and_then_it_is_clo
             assert await pair.receive(2) == answer
         assert await pair.receive(1) == b""
         assert pair.closed == [pair.connection]
-        assert "a frame of 1001 bytes" in str(pair.connection.close_reason)
+        assert reason in str(pair.connection.close_reason)
         pair.client.close()
 
     run(story)
