@@ -15,6 +15,7 @@ from benchmarks.beside_kafka.nodes import Node
 from benchmarks.beside_kafka.topics import create_topic, delete_topic, end_offsets
 from benchmarks.beside_kafka.workload import WrongAnswerError
 from benchmarks.clients import VALUE
+from benchmarks.clients.confluent import REST_MS
 from benchmarks.figures import Figure
 
 MESSAGE_BYTES: Final = len(VALUE)
@@ -29,11 +30,12 @@ def real_client(contest: Contest) -> list[Figure]:
     contest.take_turns(1, lambda node: _round(node, effort.messages) if node.needs_warm_up else None)
     rounds = contest.take_turns(effort.rounds, lambda node: _round(node, effort.messages))
     figures = []
-    for what, place in (("produce", 0), ("consume", 1)):
+    rest = f"with fetch.queue.backoff.ms={REST_MS}, by default it rests for a second"
+    for what, place, note in (("produce", 0, ""), ("consume", 1, rest)):
         ours, kafkas = ([turn[place] for turn in turns] for turns in rounds)
         name = f"confluent-kafka {what}, {MESSAGE_BYTES} B"
         rates = ([effort.messages / seconds for seconds, _ in turns] for turns in (ours, kafkas))
-        figures.append(Figure.beside(name, "messages/s", *rates, goal=1.0))
+        figures.append(Figure.beside(name, "messages/s", *rates, goal=1.0, note=note))
         cpu = ([cpu_seconds / effort.messages * 1e6 for _, cpu_seconds in turns] for turns in (ours, kafkas))
         figures.append(Figure.beside(f"{name}: broker CPU", "us/message", *cpu, goal=CPU_GOAL, at_most=True))
     return figures
