@@ -1,39 +1,23 @@
-"""`headrace demo`, small, as a user would run it: killed in the middle it is right, and it says so if it is not."""
+"""`headrace demo`, small, as a user would run it: killed in the middle it is right, and it ends when it is told to.
 
-import json
+That it says so if it is not right is seen where it runs on a cluster, in test_standalone.py.
+"""
+
 import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 import headrace
 from headrace.demo import topics
-from headrace.demo.orders import make_users
-from headrace.demo.truth import countries
+from tests.support.demo_process import address_in, demo
 from tests.support.no_java import environment_without_java
-from tests.support.spark_settings import without_generated_code
 
-COMMAND = [sys.executable, "-c", "from headrace.cli import main; main()", "demo"]
 SECONDS = 1400
-
-
-@contextmanager
-def demo(*options: str, env: Mapping[str, str] = os.environ) -> Iterator["subprocess.Popen[str]"]:
-    with subprocess.Popen(
-        [*COMMAND, *options], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)  # its driver goes with it
-            process.communicate(timeout=120)
 
 
 def up_to(output: Iterable[str], start: str) -> Iterator[str]:
@@ -42,13 +26,6 @@ def up_to(output: Iterable[str], start: str) -> Iterator[str]:
         yield line
         if line.startswith(start):
             return
-
-
-def address_in(output: Iterable[str]) -> str:
-    for line in output:
-        if found := re.search(r"a broker is up at (\S+)", line):
-            return found[1]
-    raise AssertionError("it did not say where the broker is")
 
 
 def environment_of_an_installation(directory: Path) -> dict[str, str]:
@@ -88,28 +65,6 @@ def test_on_a_machine_without_java_a_driver_that_is_killed_loses_and_doubles_not
         os.kill(driver, 0)
 
 
-@pytest.mark.timeout(SECONDS)
-def test_an_order_that_was_not_in_the_input_is_found_and_the_exit_code_is_1(tmp_path: Path) -> None:
-    with demo("--orders", "600", "--kills", "0", env=without_generated_code(tmp_path)) as process:
-        assert process.stdout is not None
-        address = address_in(process.stdout)
-        user, country = next(iter(countries(make_users(seed=1, start_ms=0)).items()))
-        forged = json.dumps({"id": "forged", "user": user, "cents": 1}).encode()
-        with headrace.Producer(address) as producer:
-            placed_ms = next(_records(address)).timestamp
-            producer.send(topics.ORDERS, forged, timestamp=placed_ms).result()
-        output, errors = process.communicate(timeout=SECONDS - 10)
-    assert process.returncode == 1, output + errors
-    assert "Not equal" in output
-    different = [line for line in output.splitlines() if "DIFFERENT" in line]
-    assert [line.split("│")[1].split(",")[0].strip() for line in different] == [
-        country,
-        "orders that count",
-        "doubled",
-    ]
-    assert errors == "headrace: the results are not what they must be.\n"
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_demo_that_is_told_to_end_takes_its_driver_with_it(number: signal.Signals) -> None:
     with demo("--orders", "600") as process:
@@ -120,9 +75,3 @@ def test_a_demo_that_is_told_to_end_takes_its_driver_with_it(number: signal.Sign
         assert process.wait(120) == 128 + number
     with pytest.raises(ProcessLookupError):
         os.kill(driver, 0)
-
-
-def _records(address: str) -> Iterator[headrace.ConsumerRecord]:
-    with headrace.Consumer(address, auto_offset_reset="earliest") as consumer:
-        consumer.assign([(topics.ORDERS, 0)])
-        yield from consumer

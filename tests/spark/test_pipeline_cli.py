@@ -73,7 +73,7 @@ def test_a_run_is_seen_asked_and_stopped_cleanly(broker: client.Broker, tmp_path
     file = written(tmp_path, broker, "endless")
     produce(broker, "endless-in", *range(5))
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "pipeline", "run", file, "--json"]
-    environment = {**without_generated_code(tmp_path / "conf"), "XDG_STATE_HOME": str(tmp_path / "home")}
+    environment = {**without_generated_code(), "XDG_STATE_HOME": str(tmp_path / "home")}
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -106,7 +106,7 @@ def test_ctrl_c_of_a_terminal_ends_it_without_noise_and_the_next_run_goes_on(
     file = written(tmp_path, broker, "interrupted", counts=False)
     produce(broker, "interrupted-in", *range(5))
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "pipeline", "run", file]
-    environment = without_generated_code(tmp_path / "conf")
+    environment = without_generated_code()
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

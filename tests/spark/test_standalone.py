@@ -12,6 +12,7 @@ import pytest
 
 import headrace
 from tests.support.both_brokers import unique
+from tests.support.demo_process import address_in, demo, forge_order
 from tests.support.driver_processes import GIVEN_UP, end
 from tests.support.kafka_tools import REPOSITORY
 from tests.support.spark_settings import without_generated_code
@@ -33,27 +34,36 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, spark_archive: Path) -> It
         yield made
 
 
-def driver_environment(tmp_path: Path) -> dict[str, str]:
-    return without_generated_code(tmp_path / "conf") | DRIVER_ENVIRONMENT
+def driver_environment() -> dict[str, str]:
+    return without_generated_code() | DRIVER_ENVIRONMENT
 
 
-def test_the_demo_gives_the_same_on_a_cluster_of_two_workers_and_survives_a_killed_driver(
-    cluster: Cluster, tmp_path: Path
+def test_the_demo_on_a_cluster_of_two_workers_survives_a_killed_driver_and_finds_an_order_that_was_not_in_the_input(
+    cluster: Cluster,
 ) -> None:
-    done = subprocess.run(
-        [*COMMAND, "demo", "--orders", "2000", "--master", cluster.url],
-        env=driver_environment(tmp_path),
-        capture_output=True,
-        text=True,
-        timeout=SECONDS - 120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Equal: nothing lost, nothing doubled." in done.stdout
+    """The order is all that is different, and by one cent: everything else is as it must be, each order once."""
+    with demo("--orders", "2000", "--master", cluster.url, env=driver_environment()) as process:
+        assert process.stdout is not None
+        country = forge_order(address_in(process.stdout))
+        output, errors = process.communicate(timeout=SECONDS - 120)
+    assert process.returncode == 1, output + errors
+    assert errors == "headrace: the results are not what they must be.\n"
+    assert "kill -9" in output
+    assert "Not equal" in output
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "DIFFERENT" in line]
+    (revenue, wanted_cents, found_cents, _), (orders, wanted, found, _), doubled = lines
+    assert revenue.split(",")[0] == country
+    assert (orders, number(found) - number(wanted)) == ("orders that count", 1)
+    assert round(100 * (number(found_cents) - number(wanted_cents))) == 1
+    assert doubled == ["doubled", "0", "1", "DIFFERENT"]
     wait_until(lambda: not cluster.state()["activeapps"], "both drivers are gone")
     applications = [(each["name"], each["cores"]) for each in cluster.state()["completedapps"]]
     assert len(applications) >= 2, "one that was killed, and one that went on"
     assert set(applications) == {("demo", WORKERS)}, "each of them on both workers"
+
+
+def number(cell: str) -> float:
+    return float(cell.replace(",", ""))
 
 
 class Orders:
@@ -154,7 +164,7 @@ def test_keyed_state_on_a_shared_path_survives_a_worker_that_is_killed_in_the_mi
         "XDG_STATE_HOME": str(tmp_path / "home"),
     }
     command = [*COMMAND, "pipeline", "run", str(PIPELINE), "--master", cluster.url, "--state", shared.as_uri()]
-    driver = Driver(command, driver_environment(tmp_path) | told, tmp_path / "driver.log")
+    driver = Driver(command, driver_environment() | told, tmp_path / "driver.log")
 
     def wait_for_all(what: str) -> None:
         wait_until(lambda: driver.goes_on() and orders.are_all_there(), what, seconds=WAIT_SECONDS)

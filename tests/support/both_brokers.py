@@ -1,7 +1,7 @@
 """The same test against a Headrace broker and against Apache Kafka: fixtures that tests/conftest.py hands on.
 
-Both run for the whole session, so tests share them: each takes topic and group names of its own from `unique`. A test
-that looks at all there is takes `own_bootstrap`.
+Both run for the whole session, Apache Kafka for that of all workers, so tests share them: each takes topic and group
+names of its own from `unique`. A test that looks at all there is, or changes what all have, takes `own_bootstrap`.
 """
 
 import itertools
@@ -15,6 +15,7 @@ import pytest
 
 import headrace
 from tests.support.kafka import ApacheKafka
+from tests.support.kafka_shared import shared_kafka
 from tests.support.kafka_tools import KafkaTools
 
 EVENTUALLY_SECONDS: Final = 120.0  # so long the machine may be busy; what needs it is broken
@@ -66,10 +67,9 @@ def headrace_bootstrap() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def kafka_bootstrap(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An Apache Kafka broker. For tests that are marked `kafka`."""
-    with ApacheKafka(tmp_path_factory.mktemp("kafka"), kafka_tools, settings=_OFTEN) as kafka:
-        yield kafka.address
+def kafka_bootstrap(kafka_tools: KafkaTools, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An Apache Kafka broker, the same for all workers. For tests that are marked `kafka`."""
+    return shared_kafka(tmp_path_factory, kafka_tools, _OFTEN)
 
 
 @pytest.fixture(params=["headrace", pytest.param("kafka", marks=pytest.mark.kafka)])

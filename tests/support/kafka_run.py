@@ -7,7 +7,6 @@ again under the next leader epoch and stops it in order (`clean`). Tests copy a 
 import base64
 import fcntl
 import json
-import os
 import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pytest
 
 from headrace.protocol.records import Record
 from tests.support.kafka import ApacheKafka, copy_data
+from tests.support.kafka_shared import shared_directory
 from tests.support.kafka_tools import KafkaTools
 
 
@@ -104,8 +104,7 @@ class KafkaRun:
 
 def shared_run(factory: pytest.TempPathFactory, tools: KafkaTools) -> KafkaRun:
     """The run of this session: recorded by the first worker that needs it, and read by the others."""
-    is_worker = "PYTEST_XDIST_WORKER" in os.environ
-    root = factory.getbasetemp().parent if is_worker else factory.getbasetemp()
+    root = shared_directory(factory)
     kept = root / "apache-kafka-run.pickle"
     with (root / "apache-kafka-run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
