@@ -20,10 +20,12 @@ SECONDS: Final = 900  # of a test that says nothing else: a JVM on a machine tha
 
 # A file is run by one worker. Those which take longest come first, so that no worker has one left when others are done.
 LONGEST_FIRST: Final = (
+    "test_standalone.py",
     "test_streams_judge.py",
     "test_sink_kills.py",
     "test_streams_process.py",
     "test_streams_kills.py",
+    "test_streams_example.py",
     "test_pipeline_cli.py",
     "test_streams_running.py",
     "test_streams_folds.py",

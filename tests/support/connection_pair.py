@@ -6,7 +6,6 @@ import struct
 from collections.abc import Awaitable, Callable
 
 from headrace.protocol.frame import ReceiveBuffer
-from headrace.server.bulk_sender import BulkSender
 from headrace.server.connection import Connection, Reply, Serve
 
 
@@ -30,14 +29,12 @@ class Pair:
         self.client.setblocking(False)
         self.closed: list[Connection] = []
         self.loop = loop
-        self.bulk_sender = BulkSender(loop)
         self.connection = Connection(
             loop,
             server,
             ReceiveBuffer(),
             serve,
             listener="PLAINTEXT",
-            bulk_sender=self.bulk_sender,
             max_frame_bytes=1000,
             max_in_flight=max_in_flight,
             on_close=self.closed.append,
@@ -64,7 +61,6 @@ class Pair:
 
     def end(self) -> None:
         self.connection.close("the test is over")
-        self.bulk_sender.close()
         self.client.close()
 
 

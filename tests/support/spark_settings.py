@@ -25,7 +25,7 @@ def without_generated_code() -> dict[str, str]:
     """The environment of a program that tests start as a user would, to see something else than how queries run.
 
     Not by a spark-defaults.conf: its directory would come first on the class path, where the archive of Spark's classes
-    does not fit any more, without a word, and a driver would take eight seconds of CPU time more.
+    does not fit any more, without a word, and a driver would take seconds of CPU time more.
     """
     settings = " ".join(f"-D{name}={value}" for name, value in _NO_CODE.items())
     return {**os.environ, "SPARK_SUBMIT_OPTS": f"{JAVA_OPTIONS} {settings}"}

@@ -14,8 +14,7 @@ What bounds a connection:
 * `mute` stops reading until `unmute`; a quota uses it.
 
 Parts that are slices of log files are sent by `sendfile` when they are large, and read when they are small: a system
-call costs more than copying a few kilobytes. A slice holds its file open until it is sent. The largest are sent by a
-thread (`bulk_sender`), to which the socket is lent for so long: then nothing else is written to it.
+call costs more than copying a few kilobytes. A slice holds its file open until it is sent.
 """
 
 import asyncio
@@ -32,7 +31,6 @@ from headrace.log.slices import LogSlice
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import FrameError, Frames, FrameSplitter, Range, ReceiveBuffer
 from headrace.protocol.types import Part
-from headrace.server.bulk_sender import BULK_FROM_BYTES, BulkSender
 from headrace.server.later import Later
 from headrace.server.seldom import Seldom
 from headrace.server.sending import MAX_SEND_BYTES, SENDFILE_FROM_BYTES, send_some
@@ -53,9 +51,7 @@ _unreadable: Final = Seldom(logging.getLogger(__name__))
 
 class Connection:
     __slots__ = (
-        "_bulk_sender",
         "_has_frames",
-        "_is_lent",
         "_is_reading",
         "_is_writing",
         "_loop",
@@ -88,7 +84,6 @@ class Connection:
         serve: Serve,
         *,
         listener: str,
-        bulk_sender: BulkSender,
         max_frame_bytes: int,
         max_in_flight: int,
         on_close: Callable[["Connection"], None],
@@ -97,7 +92,6 @@ class Connection:
         self._sock = sock
         self._serve = serve
         self._on_close = on_close
-        self._bulk_sender = bulk_sender
         self._receive_buffer = receive_buffer
         self._splitter = FrameSplitter(receive_buffer, max_frame_bytes=max_frame_bytes)
         self._waiting: deque[_Slot] = deque()  # replies that are not ready, and ready ones behind them
@@ -106,7 +100,6 @@ class Connection:
         self._mutes = 0
         self._is_reading = False
         self._is_writing = False
-        self._is_lent = False  # the first of what is unsent is on its way, and the socket with it
         self._will_send = False  # in this turn of the loop
         self._refusal: str | None = None  # why it is closed when all that came before is answered
         self._has_frames = False  # whole ones wait in the splitter until the connection may go on
@@ -320,7 +313,7 @@ class Connection:
 
     def _send(self) -> None:
         """Send what the socket takes, and wait for it to take more."""
-        if self.is_closed or self._is_lent:
+        if self.is_closed:
             return
         budget = MAX_SEND_BYTES
         try:
@@ -329,12 +322,11 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            self._cannot_send(error)
+            if error.errno == errno.EIO:  # a socket does not say that: it is the disk, by `sendfile`
+                self._cannot_read(error)
+            self.close(f"sending failed: {error}")
             return
-        self._await_room(bool(self._unsent) and not self._is_lent)
-
-    def _await_room(self, wanted: bool) -> None:
-        """Send more when the socket takes it, if and only if that is `wanted`; after something may have been sent."""
+        wanted = bool(self._unsent)
         if wanted != self._is_writing:
             self._is_writing = wanted
             if wanted:
@@ -343,43 +335,12 @@ class Connection:
                 self._loop.remove_writer(self._sock.fileno())
         self._ask_to_go_on()
 
-    def _cannot_send(self, error: OSError) -> None:
-        if error.errno == errno.EIO:  # a socket does not say that: it is the disk, by `sendfile`
-            self._cannot_read(error)
-        self.close(f"sending failed: {error}")
-
     def _send_some(self) -> int:
-        """One system call's worth of what is unsent, here or in the thread. How much the socket took."""
-        first = self._unsent[0]
-        if (
-            type(first) is LogSlice
-            and first.size_bytes >= BULK_FROM_BYTES
-            and self._bulk_sender.is_worth_it(self._sock)
-        ):
-            self._is_lent = True
-            self._bulk_sender.send(self._sock, first, MAX_SEND_BYTES, self._take_back)
-            return MAX_SEND_BYTES  # nothing else may leave now
+        """One system call's worth of what is unsent. How much the socket took."""
         sent = send_some(self._sock, self._unsent)
         self._unsent_bytes -= sent
         self.silent_since_ms = ACTIVE
         return sent
-
-    def _take_back(self, sent: int, error: OSError | None) -> None:
-        """The thread has sent so much of the slice at the front; the socket is ours again."""
-        self._is_lent = False
-        if self.is_closed:  # meanwhile
-            self._sock.close()
-            return
-        if not self._unsent[0].drop(sent):
-            self._unsent.popleft()
-        self._unsent_bytes -= sent
-        self.silent_since_ms = ACTIVE
-        if error is None:
-            self._send()
-        elif isinstance(error, BlockingIOError):
-            self._await_room(True)
-        else:
-            self._cannot_send(error)
 
     # Closing
 
@@ -399,8 +360,7 @@ class Connection:
             self._loop.remove_writer(self._sock.fileno())
         with contextlib.suppress(OSError):  # the client may have been first
             self._sock.shutdown(socket.SHUT_RDWR)  # a forked process would keep it open
-        if not self._is_lent:  # else when it is given back: shut down it is already
-            self._sock.close()
+        self._sock.close()
         self._unsent.clear()
         waiting, self._waiting = self._waiting, deque()
         for slot in waiting:

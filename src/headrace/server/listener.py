@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 
 from headrace.cluster.listeners import Endpoint, Listener
 from headrace.protocol.frame import ReceiveBuffer
-from headrace.server.bulk_sender import BulkSender
 from headrace.server.clock import Clock, LoopClock
 from headrace.server.connection import Connection, Serve
 from headrace.server.idle_connections import IdleConnections
@@ -83,7 +82,6 @@ class Listeners:
         self._throttle_ms = throttle_ms
         self._held: set[socket.socket] = set()  # to be closed soon
         self._receive_buffer = ReceiveBuffer(spares=_SPARES)
-        self._bulk_sender = BulkSender(loop)
         self._names: dict[socket.socket, str] = {}  # of the listeners, by their sockets
         self._addresses: Counter[str] = Counter()
         self.connections: set[Connection] = set()
@@ -179,7 +177,6 @@ class Listeners:
                 self._receive_buffer,
                 self._serve,
                 listener=listener,
-                bulk_sender=self._bulk_sender,
                 max_frame_bytes=self.limits.socket_request_max_bytes,
                 max_in_flight=self.limits.max_in_flight,
                 on_close=self._forget,
@@ -219,7 +216,6 @@ class Listeners:
         self._idle.stop()
         for connection in list(self.connections):
             connection.close("the broker stops")
-        self._bulk_sender.close()
         for sock in list(self._held):
             self._send_away(sock)
 

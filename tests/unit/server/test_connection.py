@@ -13,7 +13,6 @@ from headrace.log.fs import RealFileSystem
 from headrace.log.slices import LogSlice
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import ReceiveBuffer
-from headrace.server.bulk_sender import BulkSender
 from headrace.server.connection import MAX_UNSENT_BYTES, Connection, Reply
 from headrace.server.later import Later
 from tests.support.broken_off import say_and_break_off, tcp_pair
@@ -365,7 +364,6 @@ def test_a_client_that_breaks_off_behind_half_a_request_is_noticed(
             ReceiveBuffer(),
             echo,
             listener="PLAINTEXT",
-            bulk_sender=BulkSender(asyncio.get_running_loop()),
             max_frame_bytes=1000,
             max_in_flight=100,
             on_close=closed.set_result,

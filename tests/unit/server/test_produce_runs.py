@@ -19,7 +19,6 @@ from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.protocol.messages.metadata_records import ClientQuotaRecord, EntityData, PartitionChangeRecord
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from headrace.server.bulk_sender import BulkSender
 from headrace.server.connection import MAX_TOGETHER, MAX_UNSENT_BYTES, Connection
 from tests.support.log_batches import a_batch
 from tests.support.one_node import OneNode
@@ -96,7 +95,6 @@ class Client:
             ReceiveBuffer(),
             self.node.dispatcher.serve,
             listener="PLAINTEXT",
-            bulk_sender=BulkSender(cast("asyncio.AbstractEventLoop", self.loop)),
             max_frame_bytes=100_000,
             max_in_flight=1000,
             on_close=lambda _: None,
@@ -459,7 +457,6 @@ def test_over_a_socket_answers_come_in_the_order_of_their_requests() -> None:
             ReceiveBuffer(),
             client.node.dispatcher.serve,
             listener="PLAINTEXT",
-            bulk_sender=BulkSender(loop),
             max_frame_bytes=1000,
             max_in_flight=10,
             on_close=lambda _: None,

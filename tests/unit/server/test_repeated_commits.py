@@ -33,7 +33,6 @@ from headrace.protocol.messages.txn_offset_commit import (
 from headrace.protocol.record_encoding import Payload, Row, encode_rows
 from headrace.protocol.records import iter_batches, read_records
 from headrace.server import commit_batch
-from headrace.server.bulk_sender import BulkSender
 from headrace.server.connection import Connection
 from headrace.server.later import Later
 from headrace.server.repeated_commits import MAX_TOGETHER, MAX_TRIES
@@ -453,7 +452,6 @@ def test_a_connection_answers_commits_of_one_read_in_order() -> None:
             ReceiveBuffer(),
             node.dispatcher.serve,
             listener="PLAINTEXT",
-            bulk_sender=BulkSender(loop),
             max_frame_bytes=1000,
             max_in_flight=10,
             on_close=lambda _: None,
