@@ -121,18 +121,19 @@ class FlushPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteOut:
-    """Bring a file that grows to the disk, and give back its pages before `end`."""
+    """Bring a part of a file that grows to the disk, and give back its pages up to there."""
 
     log: Flushable
     file: File
+    start: int
     end: int
 
     def run(self) -> None:
-        self.file.sync()
+        self.file.write_out(self.start, self.end)
         self.file.drop_pages(self.end)
 
     def done(self) -> None:
-        """Nothing depends on it: what was synced on the way counts when a flush says so."""
+        """Nothing depends on it: what was written on the way is safe when a flush says so."""
 
     def failed(self, error: OSError) -> None:
         self.log.flush_failed(error)

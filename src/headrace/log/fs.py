@@ -24,6 +24,7 @@ from struct import Struct
 from typing import Any, Final, Protocol, TypeAlias
 
 from headrace.log.errors import LockedError
+from headrace.log.write_range import write_range
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 RawWriter: TypeAlias = tuple[Callable[[Any, Buffer], int], Any]
@@ -59,8 +60,14 @@ class File(Protocol):
     def sync(self) -> None:
         """Return when the content would survive a power cut."""
 
+    def write_out(self, start: int, end: int) -> None:
+        """Have the kernel write these bytes, so that their pages can be dropped. They may be lost in a crash as before.
+
+        A failure is one of `sync`, which would not tell of it any more.
+        """
+
     def drop_pages(self, end: int = 0) -> None:
-        """Tell the kernel that the pages of this (synced) file before `end`, or all, are not needed soon."""
+        """Tell the kernel that the pages before `end`, or all, are not needed soon: those that are written out go."""
 
     def fileno(self) -> int:
         """For `sendfile`. Raises OSError where there is no descriptor."""
@@ -157,6 +164,9 @@ class RealFile:
 
     def sync(self) -> None:
         os.fdatasync(self._fd)
+
+    def write_out(self, start: int, end: int) -> None:
+        write_range(self._fd, start, end)
 
     def drop_pages(self, end: int = 0) -> None:
         if hasattr(os, "posix_fadvise"):

@@ -182,6 +182,10 @@ class MemoryFile:
         self._fs.count_step()
         self._content.sync()
 
+    def write_out(self, start: int, end: int) -> None:  # noqa: ARG002 - nothing is promised by it
+        self._check_open()
+        self._fs.strike("sync", self.path)
+
     def drop_pages(self, end: int = 0) -> None:  # noqa: ARG002 - memory is all there is
         self._check_open()
 

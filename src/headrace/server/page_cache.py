@@ -56,4 +56,4 @@ class PageCache:
         log = growth.partition.log
         # Not of a segment that was rolled meanwhile, and not of a topic that was deleted.
         if self._partitions.has(growth.partition) and log.active is growth.segment and log.failure is None:
-            self._worker.submit(WriteOut(log, growth.segment.file, growth.end))
+            self._worker.submit(WriteOut(log, growth.segment.file, growth.end - growth.size_bytes, growth.end))

@@ -15,6 +15,9 @@ class UnsyncedFile(RealFile):
     def sync(self) -> None:
         pass
 
+    def write_out(self, start: int, end: int) -> None:
+        pass
+
 
 class UnsyncedFileSystem(RealFileSystem):
     __slots__ = ()

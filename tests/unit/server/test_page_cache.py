@@ -1,11 +1,11 @@
 """What is newest stays in the page cache, whichever log it is in; what is older is written out and given back."""
 
-from random import Random
+from itertools import pairwise
 
 import pytest
 
 from headrace.log.chores import WriteOut
-from headrace.log.memory_fs import Fault, MemoryFileSystem
+from headrace.log.memory_fs import Fault, MemoryFile, MemoryFileSystem
 from headrace.server.page_cache import PageCache
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NOW_MS, OneNode
@@ -37,11 +37,11 @@ def append(node: OneNode, topic: str, size_bytes: int) -> None:
     node.partition(topic).append(batch, acks=1, now_ms=NOW_MS)
 
 
-def given_back(node: OneNode) -> list[tuple[str, int]]:
-    """The files that are given back, by the worker's hand, and up to where."""
+def given_back(node: OneNode) -> list[tuple[str, int, int]]:
+    """The files of which something is given back, by the worker's hand, from where and up to where."""
     chores = list(node.worker.chores)
     node.worker.step()
-    return [(chore.file.path, chore.end) for chore in chores if isinstance(chore, WriteOut)]
+    return [(chore.file.path, chore.start, chore.end) for chore in chores if isinstance(chore, WriteOut)]
 
 
 def test_what_was_appended_first_is_given_back_first(node: OneNode, cache: PageCache) -> None:
@@ -51,20 +51,34 @@ def test_what_was_appended_first_is_given_back_first(node: OneNode, cache: PageC
         append(node, topic, 1100)
         cache.look_at(node.partition(topic))
     first_end = node.partition("a").log.active.size // 2
-    assert given_back(node) == [(f"/data/a-0/{LOG_FILE}", first_end), (f"/data/b-0/{LOG_FILE}", first_end)]
+    assert given_back(node) == [(f"/data/a-0/{LOG_FILE}", 0, first_end), (f"/data/b-0/{LOG_FILE}", 0, first_end)]
     cache.look_at(node.partition("a"))
     assert given_back(node) == []
 
 
-def test_what_is_given_back_is_on_the_disk(fs: MemoryFileSystem, node: OneNode, cache: PageCache) -> None:
+def test_what_is_given_back_continues_what_was_given_back_before(node: OneNode, cache: PageCache) -> None:
+    node.create_topic("a")
+    ends = [0]
+    for _ in range(3):
+        append(node, "a", 5000)
+        cache.look_at(node.partition("a"))
+        ends.append(node.partition("a").log.active.size)
+    path = f"/data/a-0/{LOG_FILE}"
+    assert given_back(node) == [(path, start, end) for start, end in pairwise(ends)]
+
+
+def test_what_is_given_back_is_written_out(
+    fs: MemoryFileSystem, node: OneNode, cache: PageCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, int, int]] = []
+    monkeypatch.setattr(MemoryFile, "write_out", lambda _, start, end: done.append(("written", start, end)))
+    monkeypatch.setattr(MemoryFile, "drop_pages", lambda _, end: done.append(("dropped", 0, end)))
     node.create_topic("a")
     append(node, "a", 5000)
     cache.look_at(node.partition("a"))
-    path, end = f"/data/a-0/{LOG_FILE}", node.partition("a").log.active.size
-    assert given_back(node) == [(path, end)]
-    for directory in ("/", "/data", "/data/a-0"):  # the name of the file is somebody else's business
-        fs.sync_dir(directory)
-    assert len(fs.crash(Random(1)).read_bytes(path)) == end
+    node.worker.step()
+    end = node.partition("a").log.active.size
+    assert done == [("written", 0, end), ("dropped", 0, end)]
 
 
 def test_small_growth_waits_until_there_is_more(node: OneNode, cache: PageCache) -> None:
@@ -74,7 +88,10 @@ def test_small_growth_waits_until_there_is_more(node: OneNode, cache: PageCache)
         cache.look_at(node.partition("a"))
     append(node, "a", 5000)
     cache.look_at(node.partition("a"))
-    assert [end for _, end in given_back(node)] == [3 * len(a_batch(b"v" * 330)), node.partition("a").log.active.size]
+    assert [end for _, _, end in given_back(node)] == [
+        3 * len(a_batch(b"v" * 330)),
+        node.partition("a").log.active.size,
+    ]
 
 
 def test_a_segment_that_was_rolled_is_left_to_its_own_chores(node: OneNode, cache: PageCache) -> None:
@@ -109,7 +126,7 @@ def test_records_that_were_cut_off_and_written_anew_count_again(node: OneNode, c
     log.truncate_to(1)
     append(node, "a", 4000)
     cache.look_at(node.partition("a"))
-    assert [end for _, end in given_back(node)] == [log.active.size]
+    assert [end for _, _, end in given_back(node)] == [log.active.size]
 
 
 def test_while_the_worker_has_no_room_everything_stays(node: OneNode, cache: PageCache) -> None:
