@@ -74,8 +74,10 @@ def fight(story: Story, client: WireClient) -> None:
         elif not is_unseen:
             told = [their_names.plain(each) for each in happen(translated, theirs, TRANSACTION_VERBS)]
             assert told == expected, f"{line}: Kafka tells {told}, Headrace {expected}"
-    written = [record_text(record) for step in ours.driver.steps for record in step.records]
-    assert list(map(their_names.plain, broker.written())) == list(map(our_names.plain, written))
+    written = [our_names.plain(record_text(record)) for step in ours.driver.steps for record in step.records]
+    told = list(map(their_names.plain, broker.written()))
+    # Where a story ends with markers that are still to be written, a broker may have written them, and the end, by now.
+    assert (told[: len(written)] if ours.driver.ordered else told) == written
 
 
 def _translated(line: str, ours: TransactionStage, theirs: TransactionStage) -> str:
