@@ -203,7 +203,11 @@ class Teller:
         request = FetchRequest(
             max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=[FetchTopic(topic, partitions=[partition])]
         )
-        row = self.client.ask("Fetch", 12, request).responses[0].partitions[0]
+        row = self._until(
+            lambda: self.client.ask("Fetch", 12, request).responses[0].partitions[0],
+            lambda row: row.error_code,
+            {ErrorCode.NOT_LEADER_OR_FOLLOWER},  # Apache Kafka leads a partition a moment after it is made
+        )
         assert row.error_code == 0, ErrorCode(row.error_code)
         return bytes(row.records or b"")
 
