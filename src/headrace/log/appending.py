@@ -107,7 +107,7 @@ def _append_marker(
     if not marker.is_commit:
         with reading("aborted transactions", log.directory):
             log.aborted_of(segment)
-    segment.account(_write(log, segment, view), offset, header[8])
+    segment.account(write_at_end(log, segment, view), offset, header[8])
     log.epoch_file.assign(leader_epoch, offset)
     transaction = apply_marker(producers, header, marker, base_offset=offset)
     if transaction is not None and transaction.aborted:
@@ -145,7 +145,7 @@ def _store(log: "Log", view: memoryview, batches: Sequence[Incoming], now_ms: in
     if any(header[5] & CONTROL_FLAG for _, _, header in batches):
         with reading("aborted transactions", log.directory):
             log.aborted_of(segment)
-    shift = _write(log, segment, view[first_start:last_end]) - first_start
+    shift = write_at_end(log, segment, view[first_start:last_end]) - first_start
     epoch = None
     for start, end, header in batches:
         segment.account(start + shift, header[0] + header[6], header[8])
@@ -160,7 +160,7 @@ def _store(log: "Log", view: memoryview, batches: Sequence[Incoming], now_ms: in
     return max_timestamp
 
 
-def _write(log: "Log", segment: Segment, data: memoryview) -> int:
+def write_at_end(log: "Log", segment: Segment, data: Buffer) -> int:
     """At the end of the segment; where that was. Raises StorageError."""
     write, handle = segment.writer
     try:

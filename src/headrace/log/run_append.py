@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from fastcrc.crc32 import iscsi as crc32c
 
 from headrace.log.append import Origin
-from headrace.log.appending import append_failed, append_rest
+from headrace.log.appending import write_at_end
 from headrace.log.producers import MAX_SEQUENCE, ProducerState
 from headrace.log.quick_append import CRC_COVERS, LAST_CODEC, STAMP
 from headrace.log.segment import Segment
@@ -63,8 +63,8 @@ def append_run(log: "Log", batches: Sequence[memoryview], leader_epoch: int) -> 
     if placed:
         taken = batches[: len(placed)]
         segment = log.active
-        _write(log, segment, b"".join(taken))
-        _account(segment, taken, placed)
+        position = write_at_end(log, segment, b"".join(taken))
+        _account(segment, position, taken, placed)
         log.log_end_offset = placed[-1][3] + 1
         if state is not None:
             state.extend(placed)
@@ -118,20 +118,8 @@ def _place(
     return placed
 
 
-def _write(log: "Log", segment: Segment, data: bytes) -> None:
-    """Raises StorageError; the file is then as it was."""
-    write, handle = segment.writer
-    try:
-        written = write(handle, data)
-    except OSError as error:
-        raise append_failed(log, segment, error) from error
-    if written != len(data):
-        append_rest(log, segment, data[written:])
-
-
-def _account(segment: Segment, batches: Sequence[memoryview], placed: Sequence[Placed]) -> None:
-    """Take what was written into the segment and its indexes."""
-    position = segment.size
+def _account(segment: Segment, position: int, batches: Sequence[memoryview], placed: Sequence[Placed]) -> None:
+    """Take what was written, from `position` on, into the indexes."""
     for batch, (_, _, _, last_offset, timestamp) in zip(batches, placed, strict=True):
         if position > segment.account_behind:
             segment.account(position, last_offset, timestamp)
@@ -139,4 +127,3 @@ def _account(segment: Segment, batches: Sequence[memoryview], placed: Sequence[P
             segment.max_timestamp = timestamp
             segment.max_timestamp_offset = last_offset
         position += len(batch)
-    segment.size = position
