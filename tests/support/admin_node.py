@@ -56,6 +56,7 @@ class Client:
         self.peer = peer
         self.session: Any = None
         self.repeated_produce: Any = None
+        self.repeated_fetch: Any = None
         self.repeated_commits: Any = None
         self.mutes = 0
 

@@ -44,6 +44,7 @@ from headrace.server.partitions import Partitions
 from headrace.server.producer_ids import ProducerIds
 from headrace.server.quotas import Quotas
 from headrace.server.repeated_commits import RepeatedCommits
+from headrace.server.repeated_fetch import RepeatedFetch
 from headrace.server.repeated_produce import RepeatedProduce
 from headrace.server.settings import load_settings
 from headrace.server.worker import Worker
@@ -118,6 +119,7 @@ class Asker:
     def __init__(self) -> None:
         self.mutes = 0
         self.repeated_produce: RepeatedProduce | None = None
+        self.repeated_fetch: RepeatedFetch | None = None
         self.repeated_commits: RepeatedCommits | None = None
 
     def mute(self) -> None:

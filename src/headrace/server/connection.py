@@ -37,6 +37,7 @@ from headrace.server.sending import MAX_SEND_BYTES, SENDFILE_FROM_BYTES, send_so
 
 if TYPE_CHECKING:
     from headrace.server.repeated_commits import RepeatedCommits
+    from headrace.server.repeated_fetch import RepeatedFetch
     from headrace.server.repeated_produce import RepeatedProduce
 
 Reply: TypeAlias = list[Part]
@@ -71,6 +72,7 @@ class Connection:
         "max_in_flight",
         "peer",
         "repeated_commits",
+        "repeated_fetch",
         "repeated_produce",
         "session",
         "silent_since_ms",
@@ -108,7 +110,8 @@ class Connection:
         self.peer = sock.getpeername()
         self.session: Any = None  # what the layer above knows about this client: principal, software, fetch sessions
         self.repeated_produce: RepeatedProduce | None = None  # what it is known to send again and again
-        self.repeated_commits: RepeatedCommits | None = None  # the same of a consumer
+        self.repeated_fetch: RepeatedFetch | None = None  # the same of a consumer
+        self.repeated_commits: RepeatedCommits | None = None
         self.close_reason: str | None = None
         self.silent_since_ms = ACTIVE
         self._go_on()

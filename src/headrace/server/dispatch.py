@@ -23,6 +23,7 @@ from headrace.server.large_requests import LARGE_FROM_BYTES, check_large_request
 from headrace.server.later import Later
 from headrace.server.log_errors import code_of
 from headrace.server.repeated_commits import OFFSET_COMMIT_KEY, RepeatedCommits
+from headrace.server.repeated_fetch import FETCH_KEY, RepeatedFetch
 from headrace.server.repeated_produce import PRODUCE_KEY, RepeatedProduce
 
 # By header version: its bytes, and what packs the frame's size, the correlation id, and no tags.
@@ -68,17 +69,16 @@ class Dispatcher:
         self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int
     ) -> Reply | Later[Reply] | None:
         """Serve the request in buffer[start:end]. Raises ProtocolError."""
-        quotas = self._context.quotas
-        repeated = connection.repeated_produce
-        if repeated is not None and not quotas.is_active and self._around is None:
-            reply: Reply | None = repeated.serve(buffer, view, start, end)
+        if self._around is None and not self._context.quotas.is_active:
+            reply = _serve_repeated(connection, buffer, view, start, end)
             if reply is not None:
                 return reply
-        commits = connection.repeated_commits
-        if commits is not None:
-            count, answer = commits.serve(buffer, ((start, end),))
-            if count:
-                return [answer]
+        return self._serve_decoded(connection, buffer, view, start, end)
+
+    def _serve_decoded(
+        self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int
+    ) -> Reply | Later[Reply] | None:
+        quotas = self._context.quotas
         header, position = read_request_header(buffer, view, start, end)
         key, version, correlation_id, _, _ = header
         route = self._routes.get((key, version))
@@ -106,6 +106,11 @@ class Dispatcher:
             response = _refused_by_the_log(key, version, request, error)
         if meter is not None:
             response = meter.settle(response, produced_bytes=end - start if key == PRODUCE_KEY else 0)
+        elif key == FETCH_KEY:
+            fetches = connection.repeated_fetch
+            if fetches is None:
+                fetches = connection.repeated_fetch = RepeatedFetch(self._context, self._again)
+            fetches.learn(version, view[start:request_end], position - start, request)
         if response is None:
             return None
         if isinstance(response, Later):
@@ -114,14 +119,40 @@ class Dispatcher:
         if meter is not None:
             meter.end()
         elif key == PRODUCE_KEY:
+            repeated = connection.repeated_produce
             if repeated is None:
                 repeated = connection.repeated_produce = RepeatedProduce(self._context, self._may_pass_handlers)
             repeated.learn(version, view[start:request_end], request, response, reply[0])
         elif key == OFFSET_COMMIT_KEY:
+            commits = connection.repeated_commits
             if commits is None:
                 commits = connection.repeated_commits = RepeatedCommits(self._context, self._may_pass_handlers)
             commits.learn(version, view[start:request_end], position - start, request, response, reply[0])
         return reply
+
+    def _again(self, connection: Connection, request: bytes) -> Reply | Later[Reply] | None:
+        """A request that was not decoded the first time."""
+        buffer = bytearray(request)
+        return self._serve_decoded(connection, buffer, memoryview(buffer), 0, len(buffer))
+
+
+def _serve_repeated(
+    connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int
+) -> Reply | Later[Reply] | None:
+    """The answer to a request like one before, of which enough is remembered; None to all others."""
+    if connection.repeated_produce is not None:
+        produced = connection.repeated_produce.serve(buffer, view, start, end)
+        if produced is not None:
+            return produced
+    if connection.repeated_fetch is not None:
+        fetched = connection.repeated_fetch.serve(connection, buffer, start, end)
+        if fetched is not None:
+            return fetched
+    if connection.repeated_commits is not None:
+        count, answer = connection.repeated_commits.serve(buffer, ((start, end),))
+        if count:
+            return [answer]
+    return None
 
 
 def _reply(route: _Route, correlation_id: int, response: Any) -> Reply:

@@ -12,6 +12,7 @@ records go to the end of the row: where the limit leaves some out, they are the 
 
 from typing import Final
 
+from headrace.cluster.image import Image
 from headrace.log.epochs import UNKNOWN_OFFSET
 from headrace.log.errors import OffsetOutOfRangeError
 from headrace.protocol.apis import load
@@ -252,10 +253,15 @@ class Fetch:
         is_zstd = partition.compression is not None and partition.compression.codec is Codec.ZSTD
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_zstd else ErrorCode.NONE
 
+    @property
+    def _image(self) -> Image:
+        """The newest: another leader is what ends many a wait."""
+        return self._ctx.broker.controller.image
+
     def _error(self, watched: Watched, code: ErrorCode) -> PartitionData:
         leader = None
         if code in _REDIRECTED and self._ctx.version >= _REDIRECTS_SINCE:
-            leader = leader_of(self._ctx.image, watched.topic, watched.index)
+            leader = leader_of(self._image, watched.topic, watched.index)
         return PartitionData(
             partition_index=watched.index,
             error_code=code,
@@ -300,7 +306,7 @@ class Fetch:
     def _endpoints(self) -> list[NodeEndpoint]:
         """Where the leaders are that the rows name."""
         leaders = {row.current_leader.leader_id for _, row in self._rows} - {_NO_REPLICA}
-        return [NodeEndpoint(*each) for each in nodes(self._ctx.image, leaders, self._ctx.connection.listener)]
+        return [NodeEndpoint(*each) for each in nodes(self._image, leaders, self._ctx.connection.listener)]
 
     def _remember(self, rows: list[tuple[Watched, PartitionData]]) -> None:
         """What the client knows when it has got this answer, and who is first next time."""

@@ -26,7 +26,7 @@ from headrace.server.group_commit import GroupCommit
 from headrace.server.log_configs import TopicSettings
 from headrace.server.log_errors import NotEnoughReplicasError
 from headrace.server.recompression import Compression, recompress
-from headrace.server.waiters import ANY_SIZE, Watched
+from headrace.server.waiters import ANY_SIZE, Watcher
 from headrace.server.write_trouble import WriteTrouble
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Partition:
         self.min_insync_replicas = 1  # as it counts: no more than there are replicas
         self._set_flushing(log.config)
         self.compression: Compression | None = None
-        self.watchers: dict[Watched, None] = {}
+        self.watchers: dict[Watcher, None] = {}
         # Who waits for the high watermark. An empty deque has 600 bytes, and most partitions of many are idle.
         self._acks: deque[tuple[int, Waiting, int]] | None = None
 
@@ -265,8 +265,8 @@ class Partition:
             self._advance_high_watermark()
 
     def _tell_watchers(self, size_bytes: int) -> None:
-        for watched in list(self.watchers):
-            watched.tell(size_bytes)
+        for watcher in list(self.watchers):
+            watcher.tell(size_bytes)
 
     # Reading
 

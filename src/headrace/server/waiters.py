@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 ANY_SIZE: Final = 1 << 62  # news that no fetch may sleep through, however much it waits for
 
 
+class Watcher(Protocol):
+    """Who is told by a partition."""
+
+    def tell(self, size_bytes: int, /) -> None:
+        """There is news of about this size."""
+
+
 class Watched:
     """One partition as a fetch asks for it. `topic` is a name or an id, as the client said it."""
 
