@@ -237,7 +237,7 @@ def test_a_topic_that_was_made_anew_is_another_one() -> None:
 
 
 def test_a_consumer_that_knows_another_leader_is_told(duel: Duel) -> None:
-    known = {"row": {"current_leader_epoch": 0}}
+    known: dict[str, Any] = {"row": {"current_leader_epoch": 0}}
     duel.fetch(0, **known)
     assert duel.repeats(duel.frame(0, **known))
     answers = duel.fetch(1, **known)
