@@ -14,6 +14,8 @@ connection holds only what it cannot use yet:
 - the beginning of a large frame (above IN_PLACE_BYTES): it gets a buffer of its own, and the rest is received straight
   into it. That buffer grows with what has arrived, not with what was announced: a peer that announces 100 MB and sends
   10 bytes occupies 64 KB;
+- a large frame behind another one of its size, as a producer of large batches sends them: all of it is received in a
+  buffer that is used again;
 - whole frames that may not be handled yet, since an earlier request of this connection waits: put_back() keeps them,
   resume() returns them.
 
@@ -86,14 +88,20 @@ class ReceiveBuffer:
 
     def make(self, size_bytes: int) -> bytearray:
         """A buffer for a large frame, of so many bytes at least, and no more than twice as many."""
-        if self._spares and size_bytes <= len(self._spares[-1]) <= 2 * size_bytes:
-            return self._spares.pop()
-        return bytearray(size_bytes)
+        return bytearray(size_bytes) if self.lend(size_bytes) is None else self._spares.pop()
 
-    def spare(self, large: bytearray) -> None:
-        """What is in it is needed until the next space(), and no longer."""
-        if len(self._spares) < self._max_spares and len(large) <= GROWTH_BYTES:
+    def lend(self, size_bytes: int) -> bytearray | None:
+        """A spare one of about this size, which stays here until `make` takes it."""
+        if self._spares and size_bytes <= len(self._spares[-1]) <= 2 * size_bytes:
+            return self._spares[-1]
+        return None
+
+    def spare(self, large: bytearray) -> bool:
+        """What is in it is needed until the next space(), and no longer. False if it is not used again."""
+        is_used_again = len(self._spares) < self._max_spares and len(large) <= GROWTH_BYTES
+        if is_used_again:
             self._spares.append(large)
+        return is_used_again
 
     def unspare(self, large: bytearray) -> None:
         """It is needed after all."""
@@ -104,7 +112,18 @@ class ReceiveBuffer:
 class FrameSplitter:
     """One connection: where its next bytes go, and which frames are whole."""
 
-    __slots__ = ("_arrived", "_end", "_kept", "_large", "_large_size", "_shared", "_trusted_bytes", "max_frame_bytes")
+    __slots__ = (
+        "_arrived",
+        "_end",
+        "_expected_size",
+        "_kept",
+        "_large",
+        "_large_size",
+        "_lent",
+        "_shared",
+        "_trusted_bytes",
+        "max_frame_bytes",
+    )
 
     def __init__(self, shared: ReceiveBuffer, *, max_frame_bytes: int, trusted_bytes: int = 0) -> None:
         """Up to `trusted_bytes` a frame gets its whole buffer as soon as its size is known.
@@ -124,6 +143,8 @@ class FrameSplitter:
         )
         self._large_size = 0  # how long it will be
         self._arrived = 0  # how much of it is there
+        self._expected_size = 0  # of the next frame, from its size on: that of the last one, if it was large
+        self._lent: bytearray | None = None  # where the last space() was, if not in the shared buffer
 
     @property
     def pending_bytes(self) -> int:
@@ -136,6 +157,9 @@ class FrameSplitter:
             assert not self._kept, f"{len(self._kept)} bytes of frames were put back: resume() comes before space()"
             return self._space_in_large(self._large)
         if not self._kept:
+            self._lent = self._shared.lend(self._expected_size) if self._expected_size else None
+            if self._lent is not None:
+                return memoryview(self._lent)[: min(self._expected_size, len(self._shared.buffer))]
             return self._shared.view
         self._shared.buffer[: len(self._kept)] = self._kept
         return self._shared.view[len(self._kept) :]
@@ -145,6 +169,8 @@ class FrameSplitter:
         if self._large is not None:
             self._arrived += size_bytes
             return self._take_large(self._large)
+        if self._lent is not None:
+            return self._take_lent(self._lent, size_bytes)
         return self._take_shared(len(self._kept) + size_bytes)
 
     def put_back(self, buffer: bytearray, start: int) -> None:
@@ -172,6 +198,20 @@ class FrameSplitter:
             self._keep_partial(rest, end)
         return buffer, self._shared.view, frames
 
+    def _take_lent(self, lent: bytearray, arrived: int) -> Frames:
+        """It holds the beginning of a frame of the expected size, or else something that belongs elsewhere."""
+        expected_size = self._expected_size
+        self._lent, self._expected_size = None, 0
+        if (
+            arrived >= EARNEST_BYTES
+            and SIZE_BYTES + _unpack_size(lent)[0] == expected_size <= SIZE_BYTES + self.max_frame_bytes
+        ):
+            self._large = self._shared.make(expected_size)
+            self._large_size, self._arrived, self._end = expected_size, arrived, 0
+            return self._take_large(self._large)
+        self._shared.buffer[:arrived] = memoryview(lent)[:arrived]
+        return self._take_shared(arrived)
+
     def _keep_partial(self, start: int, end: int) -> None:
         arrived = end - start
         view = self._shared.view
@@ -197,7 +237,7 @@ class FrameSplitter:
         if self._arrived < self._large_size:
             return large, memoryview(large), []
         self._large = None  # whoever handles it holds it: a connection that falls silent must not
-        self._shared.spare(large)
+        self._expected_size = self._large_size if self._shared.spare(large) else 0
         return large, memoryview(large), [(SIZE_BYTES, self._large_size)]
 
 

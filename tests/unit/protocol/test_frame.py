@@ -343,6 +343,46 @@ def test_the_buffer_of_a_large_frame_is_used_again_by_one_that_fits() -> None:
         assert received == content
 
 
+def test_a_large_frame_behind_one_of_the_same_size_is_received_in_place_from_its_first_byte_on() -> None:
+    shared = ReceiveBuffer(spares=1)
+    splitter = FrameSplitter(shared, max_frame_bytes=LIMIT)
+    first, _ = receive(splitter, frame_of(300_000, seed=1))
+    content = frame_of(300_000, seed=2)
+    assert splitter.space().obj is first
+    assert receive(splitter, content) == (first, content)
+
+
+def test_what_else_follows_a_large_frame_is_found_and_waits_for_nothing() -> None:
+    shared = ReceiveBuffer(spares=1)
+    splitter = FrameSplitter(shared, max_frame_bytes=LIMIT)
+    receive(splitter, frame_of(300_000, seed=1))
+    space = splitter.space()
+    small = framed(b"small") * 200
+    space[: len(small)] = small
+    _, view, frames = splitter.received(len(small))
+    assert [bytes(view[start:end]) for start, end in frames] == [b"small"] * 200
+    assert splitter.space().obj is shared.buffer
+
+
+def test_a_few_bytes_behind_a_large_frame_do_not_occupy_its_buffer() -> None:
+    shared = ReceiveBuffer(spares=1)
+    one, other = (FrameSplitter(shared, max_frame_bytes=LIMIT) for _ in range(2))
+    content = frame_of(300_000, seed=1)
+    first, _ = receive(one, content)
+    one.space()[:5] = framed(content)[:5]
+    one.received(5)
+    assert receive(other, content) == (first, content)
+
+
+def test_a_limit_that_was_lowered_holds_for_the_next_large_frame() -> None:
+    splitter = FrameSplitter(ReceiveBuffer(spares=1), max_frame_bytes=LIMIT)
+    content = frame_of(300_000, seed=1)
+    receive(splitter, content)
+    splitter.max_frame_bytes = 200_000
+    with pytest.raises(FrameError, match="300000 bytes, at most 200000"):
+        receive(splitter, content)
+
+
 def test_without_spares_a_large_frame_is_for_whoever_handles_it() -> None:
     splitter = FrameSplitter(ReceiveBuffer(), max_frame_bytes=LIMIT)
     content = frame_of(300_000, seed=1)
