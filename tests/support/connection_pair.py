@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from headrace.protocol.frame import ReceiveBuffer
 from headrace.server.connection import Connection, Reply, Serve
+from headrace.server.sending import Outbox
 
 
 def framed(body: bytes) -> bytes:
@@ -33,6 +34,7 @@ class Pair:
             loop,
             server,
             ReceiveBuffer(),
+            Outbox(loop),
             serve,
             listener="PLAINTEXT",
             max_frame_bytes=1000,

@@ -41,17 +41,13 @@ _CLIENT: Final = Origin.CLIENT
 Placed = tuple[int, int, int, int, int]
 
 
-def takes_runs(log: "Log", leader_epoch: int) -> bool:
-    """May there be a run of clients' batches now? After one that went the long way there may be."""
-    return leader_epoch == log.quick_epoch and log.quick_origin is _CLIENT
-
-
 def append_run(log: "Log", batches: Sequence[memoryview], leader_epoch: int) -> list[Placed]:
     """Take the first of these batches, as far as they are plain, and stamp them in place; the places of those taken.
 
     There may be none. Raises StorageError; nothing was taken then.
     """
-    if not takes_runs(log, leader_epoch) or len(batches[0]) < HEADER_SIZE:
+    # After a batch that went the long way there may be a run; and not of what coordinators write.
+    if leader_epoch != log.quick_epoch or log.quick_origin is not _CLIENT or len(batches[0]) < HEADER_SIZE:
         return []
     state = None
     (producer_id,) = _PRODUCER_ID(batches[0])
@@ -64,7 +60,9 @@ def append_run(log: "Log", batches: Sequence[memoryview], leader_epoch: int) -> 
         taken = batches[: len(placed)]
         segment = log.active
         position = write_at_end(log, segment, b"".join(taken))
-        _account(segment, position, taken, placed)
+        newest = max([timestamp for _, _, _, _, timestamp in placed])
+        if segment.size - len(taken[-1]) > segment.account_behind or newest > segment.max_timestamp:
+            _account(segment, position, taken, placed)  # for most runs, nothing is to be done
         log.log_end_offset = placed[-1][3] + 1
         if state is not None:
             state.extend(placed)

@@ -3,7 +3,7 @@
 Theory. The loop tells that the socket is readable; one read takes what is there, up to the size of the shared receive
 buffer, and every whole frame of it is served at once. A reply is a list of parts or a `Later`; replies go out in the
 order of their requests, whatever the order in which they become ready. All replies of one read leave in one write,
-which matters more than anything else for many small requests.
+which matters more than anything else for many small requests, and right behind those of others (`sending.Outbox`).
 
 Requests are served only when the loop calls, never from inside the serving of another request: frames lie in a buffer
 that all connections share. So whatever lets a blocked connection go on asks the loop to call it.
@@ -33,7 +33,7 @@ from headrace.protocol.frame import FrameError, Frames, FrameSplitter, Range, Re
 from headrace.protocol.types import Part
 from headrace.server.later import Later
 from headrace.server.seldom import Seldom
-from headrace.server.sending import MAX_SEND_BYTES, SENDFILE_FROM_BYTES, send_some
+from headrace.server.sending import MAX_SEND_BYTES, SENDFILE_FROM_BYTES, Outbox, send_some
 
 if TYPE_CHECKING:
     from headrace.server.repeated_commits import RepeatedCommits
@@ -58,6 +58,7 @@ class Connection:
         "_loop",
         "_mutes",
         "_on_close",
+        "_outbox",
         "_receive_buffer",
         "_refusal",
         "_serve",
@@ -83,6 +84,7 @@ class Connection:
         loop: asyncio.AbstractEventLoop,
         sock: socket.socket,
         receive_buffer: ReceiveBuffer,
+        outbox: Outbox,
         serve: Serve,
         *,
         listener: str,
@@ -95,6 +97,7 @@ class Connection:
         self._serve = serve
         self._on_close = on_close
         self._receive_buffer = receive_buffer
+        self._outbox = outbox
         self._splitter = FrameSplitter(receive_buffer, max_frame_bytes=max_frame_bytes)
         self._waiting: deque[_Slot] = deque()  # replies that are not ready, and ready ones behind them
         self._unsent: deque[Any] = deque()  # parts in the order of sending; the first may be sent in part
@@ -140,7 +143,15 @@ class Connection:
             return
         self.silent_since_ms = ACTIVE
         self._take(self._splitter.received, size)
-        self._go_on()
+        # Otherwise it is read as before; to find that out in `_go_on` would be felt.
+        if (
+            self._waiting
+            or self._has_frames
+            or self._refusal is not None
+            or self._mutes
+            or self._unsent_bytes > MAX_UNSENT_BYTES
+        ):
+            self._go_on()
 
     def _take(self, frames: Callable[..., Frames], *how: int) -> None:
         """Serve the frames, or those before the connection is blocked, or before one that breaks the protocol."""
@@ -190,7 +201,9 @@ class Connection:
                 if self.is_closed:  # a part of the reply could not be read
                     return
         if are_small and unsent:
-            self._send_at_once()
+            if len(unsent) > 1:
+                self._unsent = deque((b"".join(unsent),))
+            self._outbox.add(self)
         else:
             if not unsent:
                 self._look_for_reset()
@@ -298,21 +311,27 @@ class Connection:
 
     # Sending
 
-    def _send_at_once(self) -> None:
-        """All that is unsent, which is small: the socket nearly always takes it whole."""
-        data = b"".join(self._unsent)
-        self._unsent.clear()
-        try:
-            sent = self._sock.send(data)
-        except (BlockingIOError, InterruptedError):
-            sent = 0
-        except OSError as error:
-            self.close(f"sending failed: {error}")
+    def send_waiting(self) -> None:
+        """What has waited in the outbox: nearly always one piece, which the socket takes whole."""
+        unsent = self._unsent
+        if self.close_reason is not None or not unsent:
             return
-        self._unsent_bytes -= sent
-        if sent < len(data):
-            self._unsent.append(memoryview(data)[sent:])
-            self._send()
+        if len(unsent) == 1 and type(unsent[0]) is bytes:
+            try:
+                sent = self._sock.send(unsent[0])
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self.close(f"sending failed: {error}")
+                return
+            self._unsent_bytes -= sent
+            if sent == len(unsent[0]):
+                unsent.clear()
+                if not self._is_reading:
+                    self._ask_to_go_on()
+                return
+            unsent[0] = memoryview(unsent[0])[sent:]
+        self._send()
 
     def _send(self) -> None:
         """Send what the socket takes, and wait for it to take more."""

@@ -24,6 +24,7 @@ from headrace.server.idle_connections import IdleConnections
 from headrace.server.quotas_entities import plain_address
 from headrace.server.quotas_rates import DEFAULT_WINDOWS, Rate, Windows
 from headrace.server.seldom import Seldom
+from headrace.server.sending import Outbox
 
 _ACCEPTS_PER_TURN: Final = 64  # so that a storm of connections leaves room for requests
 _SPARES: Final = 8  # buffers of 1 MB: as many large requests may be on their way without a new one for each
@@ -82,6 +83,7 @@ class Listeners:
         self._throttle_ms = throttle_ms
         self._held: set[socket.socket] = set()  # to be closed soon
         self._receive_buffer = ReceiveBuffer(spares=_SPARES)
+        self._outbox = Outbox(loop)
         self._names: dict[socket.socket, str] = {}  # of the listeners, by their sockets
         self._addresses: Counter[str] = Counter()
         self.connections: set[Connection] = set()
@@ -175,6 +177,7 @@ class Listeners:
                 self._loop,
                 sock,
                 self._receive_buffer,
+                self._outbox,
                 self._serve,
                 listener=listener,
                 max_frame_bytes=self.limits.socket_request_max_bytes,

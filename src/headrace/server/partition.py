@@ -18,7 +18,7 @@ from headrace.log.append import AppendResult, Origin, check_size
 from headrace.log.config import UNLIMITED, LogConfig
 from headrace.log.errors import OffsetOutOfRangeError, StorageError
 from headrace.log.log import Log
-from headrace.log.run_append import Placed, append_run, takes_runs
+from headrace.log.run_append import Placed, append_run
 from headrace.log.slices import LogSlice
 from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.error_codes import ErrorCode
@@ -177,7 +177,6 @@ class Partition:
             not (self._flush_messages or self._trouble.is_on)
             and self.compression is None
             and (acks != ACKS_ALL or self._in_sync >= self.min_insync_replicas)
-            and takes_runs(self.log, self.leader_epoch)
         )
 
     def append_run(self, batches: Sequence[memoryview]) -> list[Placed]:

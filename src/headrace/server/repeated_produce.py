@@ -50,6 +50,8 @@ _BATCH: Final = Struct(">8xi9xh")  # length, attributes
 _ROW: Final = Struct(">ihqqq")  # of an answer: partition, no error, base offset, append time, log start offset
 _NUMBERS_AT: Final = 6  # in a row
 _BEHIND_ROW_BYTES: Final = 9  # of an answer: no errors of records, no message, tags, throttle time, tags
+_BEHIND_OFFSET_BYTES: Final = 16 + _BEHIND_ROW_BYTES
+_BEHIND_OFFSET: Final = Struct(f">qq{_BEHIND_ROW_BYTES}s").pack  # append time, log start offset, and what follows
 _NOT_HERE: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
 _SIZE: Final = Struct(">i")
 _NO_OFFSET: Final = -1
@@ -71,7 +73,7 @@ class _Remembered:
         self.answer_size = len(answer) - 4
         self.answer_head = answer[8:numbers_at]
         self.answer_behind = answer[-_BEHIND_ROW_BYTES:]
-        self.pack = Struct(f">ii{len(self.answer_head)}sqqq{_BEHIND_ROW_BYTES}s").pack
+        self.pack = Struct(f">ii{len(self.answer_head)}sq{_BEHIND_OFFSET_BYTES}s").pack
 
 
 class RepeatedProduce:
@@ -121,9 +123,7 @@ class RepeatedProduce:
                 correlation_id,
                 known.answer_head,
                 result[0],
-                result[3],
-                partition.log.log_start_offset,
-                known.answer_behind,
+                _BEHIND_OFFSET(result[3], partition.log.log_start_offset, known.answer_behind),
             )
         ]
 
@@ -151,10 +151,10 @@ class RepeatedProduce:
             placed = partition.append_run(batches) if len(batches) > 1 else ()
         except StorageError:  # there may be room for some of them
             return _NO_RUN
-        log_start_offset = partition.log.log_start_offset
-        size, head, behind, pack = known.answer_size, known.answer_head, known.answer_behind, known.pack
+        behind = _BEHIND_OFFSET(NO_APPEND_TIME, partition.log.log_start_offset, known.answer_behind)
+        size, head, pack = known.answer_size, known.answer_head, known.pack
         answers = [
-            pack(size, number, head, base_offset, NO_APPEND_TIME, log_start_offset, behind)
+            pack(size, number, head, base_offset, behind)
             for number, (_, _, base_offset, _, _) in zip(numbers, placed, strict=False)  # those that were taken
         ]
         return len(answers), b"".join(answers)

@@ -1,12 +1,18 @@
-"""What one system call sends of a row of parts: bytes, and slices of log files.
+"""What one system call sends of a row of parts, and when small answers are sent.
 
-Bytes that stand side by side become one piece first, since a system call costs more than copying a few kilobytes.
+Parts are bytes, and slices of log files. Bytes that stand side by side become one piece first, since a system call
+costs more than copying a few kilobytes.
+
+Small answers wait in the `Outbox` until all connections were served that the loop found readable at once. A client that
+sleeps is woken by the first of them, which costs more than sending it; for the others it is awake. Who is served alone
+waits for nothing.
 """
 
+import asyncio
 import os
 import socket
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from headrace.log.slices import LogSlice
 
@@ -15,6 +21,39 @@ SENDFILE_FROM_BYTES: Final = 64 * 1024
 # of a partition by default, which is 1 MB, and for the reply around it.
 MAX_SEND_BYTES: Final = (1024 + 128) * 1024
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
+
+
+MAX_WAITING: Final = 16  # connections with answers in the outbox: the first must not wait for hundreds of others
+
+
+class Sender(Protocol):
+    """A connection, as far as the outbox knows it."""
+
+    def send_waiting(self) -> None:
+        """Send what has waited in the outbox. There may be nothing left of it."""
+
+
+class Outbox:
+    """The small answers of one turn of the loop."""
+
+    __slots__ = ("_loop", "_senders")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._senders: list[Sender] = []
+
+    def add(self, sender: Sender) -> None:
+        senders = self._senders
+        if not senders:
+            self._loop.call_soon(self._send)
+        senders.append(sender)
+        if len(senders) >= MAX_WAITING:
+            self._send()
+
+    def _send(self) -> None:
+        senders, self._senders = self._senders, []
+        for sender in senders:
+            sender.send_waiting()
 
 
 def send_some(sock: socket.socket, unsent: deque[Any]) -> int:

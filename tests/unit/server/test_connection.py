@@ -15,6 +15,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import ReceiveBuffer
 from headrace.server.connection import MAX_UNSENT_BYTES, Connection, Reply
 from headrace.server.later import Later
+from headrace.server.sending import Outbox
 from tests.support.broken_off import say_and_break_off, tcp_pair
 from tests.support.connection_pair import Pair, echo, framed, run
 
@@ -362,6 +363,7 @@ def test_a_client_that_breaks_off_behind_half_a_request_is_noticed(
             asyncio.get_running_loop(),
             near,
             ReceiveBuffer(),
+            Outbox(asyncio.get_running_loop()),
             echo,
             listener="PLAINTEXT",
             max_frame_bytes=1000,

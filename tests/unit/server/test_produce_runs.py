@@ -20,6 +20,7 @@ from headrace.protocol.messages.headers import RequestHeader
 from headrace.protocol.messages.metadata_records import ClientQuotaRecord, EntityData, PartitionChangeRecord
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.server.connection import MAX_TOGETHER, MAX_UNSENT_BYTES, Connection
+from headrace.server.sending import Outbox
 from tests.support.log_batches import a_batch
 from tests.support.one_node import OneNode
 
@@ -64,10 +65,11 @@ class ReadySocket:
 
 
 class QuietLoop:
-    """Calls back only who wants to read."""
+    """Calls back who wants to read, and what is asked for meanwhile."""
 
     def __init__(self) -> None:
         self.readable: Callable[[], None] | None = None
+        self._soon: list[Callable[[], None]] = []
 
     def add_reader(self, _: int, callback: Callable[[], None]) -> None:
         self.readable = callback
@@ -79,7 +81,14 @@ class QuietLoop:
         pass
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        pass
+        self._soon.append(callback)
+
+    def turn(self) -> None:
+        """Something can be read."""
+        if self.readable is not None:
+            self.readable()
+        while self._soon:
+            self._soon.pop(0)()
 
 
 class Client:
@@ -93,6 +102,7 @@ class Client:
             cast("asyncio.AbstractEventLoop", self.loop),
             cast("socket.socket", self.sock),
             ReceiveBuffer(),
+            Outbox(cast("asyncio.AbstractEventLoop", self.loop)),
             self.node.dispatcher.serve,
             listener="PLAINTEXT",
             max_frame_bytes=100_000,
@@ -108,8 +118,8 @@ class Client:
         """In one read; what is answered, as far as the connection stays open."""
         self.sock.sent.clear()
         self.sock.incoming = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
-        if self.loop.readable is not None and frames:
-            self.loop.readable()
+        if frames:
+            self.loop.turn()
         return b"".join(self.sock.sent)
 
     def say_one_by_one(self, frames: Sequence[bytes]) -> bytes:
@@ -455,6 +465,7 @@ def test_over_a_socket_answers_come_in_the_order_of_their_requests() -> None:
             loop,
             server,
             ReceiveBuffer(),
+            Outbox(loop),
             client.node.dispatcher.serve,
             listener="PLAINTEXT",
             max_frame_bytes=1000,

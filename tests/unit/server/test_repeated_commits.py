@@ -36,6 +36,7 @@ from headrace.server import commit_batch
 from headrace.server.connection import Connection
 from headrace.server.later import Later
 from headrace.server.repeated_commits import MAX_TOGETHER, MAX_TRIES
+from headrace.server.sending import Outbox
 from tests.support.one_node import Asker, OneNode
 
 COMMIT = 8
@@ -450,6 +451,7 @@ def test_a_connection_answers_commits_of_one_read_in_order() -> None:
             loop,
             server,
             ReceiveBuffer(),
+            Outbox(loop),
             node.dispatcher.serve,
             listener="PLAINTEXT",
             max_frame_bytes=1000,
