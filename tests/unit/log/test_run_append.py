@@ -109,6 +109,13 @@ def test_batches_of_a_producer_are_written_together_if_they_continue_its_sequenc
     assert one.run(of_producer(6)) == [6]
 
 
+def test_the_largest_timestamp_may_be_that_of_any_batch_of_a_run() -> None:
+    one = OneLog(LogConfig())
+    times = [NOW_MS, NOW_MS + 9, NOW_MS]
+    assert one.run(*(plain(b"v", timestamps=[time]) for time in times)) == [2, 3, 4]
+    assert (one.log.active.max_timestamp, one.log.active.max_timestamp_offset) == (NOW_MS + 9, 3)
+
+
 def test_the_sequence_after_the_last_one_is_zero() -> None:
     one = OneLog()
     last = 0x7FFFFFFF
