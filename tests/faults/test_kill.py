@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from headrace.log.checkpoints import LOG_STARTS, TopicPartition, read_offsets
+from headrace.log.checkpoints import LOG_STARTS, RECOVERY_POINTS, TopicPartition, read_offsets
 from headrace.log.fs import RealFileSystem
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -25,10 +25,12 @@ from headrace.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from headrace.protocol.records import NewRecord, build_batch
 from tests.support.broker_process import BrokerProcess
 from tests.support.histories import History, check
 from tests.support.kills import BUSY, KILLS, SEED, kill_while_starting, stay_a_moment
-from tests.support.retrying_producer import BATCH_INTERVAL_MS, RetryingProducer, read_back
+from tests.support.retrying_producer import BATCH_INTERVAL_MS, START_MS, RetryingProducer, read_back
 from tests.support.waiting import DEADLINE_SECONDS, wait_until
 from tests.support.wire_client import WireClient
 
@@ -126,6 +128,48 @@ def test_what_was_acknowledged_survives_once_and_in_order(tmp_path: Path, config
         assert all(producer.retries for producer in producers), "no connection ever broke: the test shows nothing"
         broker.check_log()
         assert broker.stop() == 0
+
+
+def test_retries_of_all_batches_on_their_way_are_recognised_after_a_kill(tmp_path: Path) -> None:
+    """They stand before the recovery point, where a snapshot of the producers has no more than the last of them."""
+    batches = [
+        bytes(
+            build_batch(
+                [NewRecord(START_MS, None, b"%d" % number)] * 3,
+                producer_id=7,
+                producer_epoch=0,
+                base_sequence=3 * number,
+            )
+        )
+        for number in range(5)
+    ]
+    later = bytes(build_batch([NewRecord(START_MS + 2 * BATCH_INTERVAL_MS, None, b"of nobody")]))
+    with BrokerProcess(tmp_path, configs=BUSY) as broker:
+        with WireClient(broker.address) as client:
+            create_topic(client, TOPIC, {"retention.ms": "-1", "segment.ms": str(BATCH_INTERVAL_MS)})
+            stored = [produce(client, batch) for batch in (*batches, later)]
+        wait_until(lambda: recovery_point(broker) == 15, "the first segment is synced, and that is written down")
+        broker.kill()
+        broker.start()
+        with WireClient(broker.address) as client:
+            assert [produce(client, batch) for batch in batches] == stored[:5] == [0, 3, 6, 9, 12]
+            assert produce(client, later) == 16
+            assert len(read_back(client, TOPIC, 0)[1]) == 17
+        broker.check_log()
+
+
+def produce(client: WireClient, batch: bytes) -> int:
+    """Where it stands now."""
+    topic = TopicProduceData(TOPIC, bytes(16), [PartitionProduceData(0, batch)])
+    (row,) = client.ask("Produce", 9, ProduceRequest(None, 1, 30_000, [topic])).responses[0].partition_responses
+    assert row.error_code == ErrorCode.NONE, ErrorCode(row.error_code).name
+    offset: int = row.base_offset
+    return offset
+
+
+def recovery_point(broker: BrokerProcess) -> int:
+    points = read_offsets(RealFileSystem(), str(broker.data / RECOVERY_POINTS))
+    return points.get(TopicPartition(TOPIC, 0), 0)
 
 
 def test_compaction_may_be_interrupted_anywhere(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.errors import CorruptSnapshotError
 from headrace.log.fs import FileSystem, sync_file
 from headrace.log.names import SNAPSHOT, file_name
+from headrace.log.producer_recall import ProducerRecall
 from headrace.log.producers import CompletedTxn, ProducerStates, RawHeader
 from headrace.log.scan import headers
 from headrace.log.segment import Segment
@@ -60,9 +61,13 @@ class ProducerHistory:
         for index in range(bisect_right(self._snapshots, offset) - 1, -1, -1):
             at = self._snapshots[index]
             try:
-                return at, ProducerStates.from_snapshot(self._fs.read_bytes(self.path(at)))
+                states = ProducerStates.from_snapshot(self._fs.read_bytes(self.path(at)))
             except (FileNotFoundError, CorruptSnapshotError):
                 self._remove([at])
+                continue
+            if len(states):
+                states.recall_from(ProducerRecall(self._directory, self._segments, at))
+            return at, states
         return self._segments[0].base_offset, ProducerStates()
 
     def _replay(

@@ -4,7 +4,8 @@ Theory. A producer numbers its records; a batch carries the sequence of its firs
 its last. The log accepts a batch only if it continues the sequence of its producer and epoch, so a retry can neither
 be stored twice nor overtake:
 
-    the same range as one of the last five batches   a retry: answered with the offsets it got the first time
+    the same range as one of the last five batches   a retry: answered with the offsets it got the first time; after a
+                                                     restart they are looked up in the log (`producer_recall`)
     the next sequence                                stored
     a new, higher epoch                              must begin at 0, and forgets the old epoch's batches
     a lower epoch                                    a zombie: refused
@@ -23,7 +24,7 @@ from a snapshot and applies the batches from there.
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headrace.log.errors import (
     CoordinatorFencedError,
@@ -33,6 +34,9 @@ from headrace.log.errors import (
 )
 from headrace.log.snapshots import NO_OFFSET, SnapshotEntry, pack_snapshot, unpack_snapshot
 from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
+
+if TYPE_CHECKING:
+    from headrace.log.producer_recall import ProducerRecall
 
 BATCHES_KEPT: Final = (
     5  # Kafka's max.in.flight.requests.per.connection for idempotent producers: older ones cannot be retried
@@ -77,10 +81,16 @@ class ProducerState:
     next_sequence: int = 0
     # Plain tuples in the order of CachedBatch: a named one would cost a quarter of the whole check on each append.
     batches: deque[tuple[int, int, int, int, int]] = field(default_factory=lambda: deque(maxlen=BATCHES_KEPT))
+    # It comes from a snapshot, which forgets all but the last batch: the log may know more (`producer_recall`).
+    is_cut_short: bool = field(default=False, compare=False)
 
     @property
     def last_batch(self) -> CachedBatch | None:
         return CachedBatch._make(self.batches[-1]) if self.batches else None
+
+    @property
+    def may_lack_batches(self) -> bool:
+        return self.is_cut_short and len(self.batches) < BATCHES_KEPT
 
     def find(self, first_sequence: int, last_sequence: int) -> CachedBatch | None:
         for batch in self.batches:
@@ -123,16 +133,18 @@ class ProducerState:
                 (first_sequence, entry.last_sequence, first_offset, entry.last_offset, entry.timestamp)
             )
             state.next_sequence = (entry.last_sequence + 1) & MAX_SEQUENCE
+            state.is_cut_short = entry.last_sequence >= 0
         return state
 
 
 class ProducerStates:
     """All producers of one log, and its open transactions."""
 
-    __slots__ = ("_ongoing", "_states", "_unreplicated")
+    __slots__ = ("_ongoing", "_recall", "_states", "_unreplicated")
 
     def __init__(self, states: Iterable[ProducerState] = ()) -> None:
         self._states: dict[int, ProducerState] = {state.producer_id: state for state in states}
+        self._recall: ProducerRecall | None = None  # where those that are cut short can be looked up
         # First offset -> producer id. Offsets only grow, so insertion order is offset order; an OrderedDict finds its
         # first key in constant time however many were removed before it, which a dict does not.
         open_ones = [state for state in self._states.values() if state.transaction_first_offset != NO_OFFSET]
@@ -183,7 +195,8 @@ class ProducerStates:
     def check(self, header: RawHeader) -> CachedBatch | None:
         """May this batch of a client be appended? None: yes; a CachedBatch: it is a retry, stored there already.
 
-        Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTransactionStateError.
+        Raises InvalidProducerEpochError, OutOfOrderSequenceError, InvalidTransactionStateError; and StorageError, if
+        what tells a retry from a gap cannot be read.
         """
         (_, _, _, _, _, attributes, last_offset_delta, _, _, producer_id, epoch, sequence, _) = header
         state = self._states.get(producer_id)
@@ -191,7 +204,7 @@ class ProducerStates:
             return None
         if epoch == state.epoch:
             if sequence != state.next_sequence:
-                duplicate = state.find(sequence, (sequence + last_offset_delta) & MAX_SEQUENCE)
+                duplicate = self._find(state, sequence, (sequence + last_offset_delta) & MAX_SEQUENCE)
                 if duplicate is not None:
                     return duplicate
                 raise OutOfOrderSequenceError(
@@ -207,6 +220,13 @@ class ProducerStates:
         if state.transaction_first_offset != NO_OFFSET:
             _check_transaction(state, attributes)
         return None
+
+    def _find(self, state: ProducerState, first_sequence: int, last_sequence: int) -> CachedBatch | None:
+        duplicate = state.find(first_sequence, last_sequence)
+        if duplicate is None and state.may_lack_batches and self._recall is not None:
+            self._recall.fill(state, self)
+            duplicate = state.find(first_sequence, last_sequence)
+        return duplicate
 
     def check_without_sequence(self, header: RawHeader) -> None:
         """May this batch of a coordinator be appended? Offset commits carry a producer's id and epoch, but no sequence.
@@ -291,6 +311,7 @@ class ProducerStates:
         else:
             state.epoch = epoch
             state.batches.clear()
+            state.is_cut_short = False
             state.next_sequence = 0
         return state
 
@@ -329,6 +350,15 @@ class ProducerStates:
     def from_snapshot(cls, data: bytes) -> "ProducerStates":
         """Raises CorruptSnapshotError; the caller then falls back to an older snapshot, or to a scan of the log."""
         return cls(ProducerState.from_snapshot(entry) for entry in unpack_snapshot(data))
+
+    def recall_from(self, recall: "ProducerRecall") -> None:
+        """Where to look for the batches that the snapshot has forgotten."""
+        self._recall = recall
+
+    def recall_all(self, doomed_to: int) -> None:
+        """Look now, before batches up to this offset go. Raises StorageError."""
+        if self._recall is not None:
+            self._recall.fill_all(self, doomed_to=doomed_to)
 
 
 def _check_epoch(state: ProducerState, epoch: int) -> None:

@@ -3,9 +3,9 @@
     int16 version 1 · uint32 CRC-32C of everything after it · int32 count · count entries of 46 bytes
 
 A snapshot is the state of all producers at an offset (exclusive), which is its file name; it spares a scan of the
-log. It keeps only the last batch of each producer, not the window of five, so a producer's older duplicates are
-unknown after a reload. A snapshot that is damaged is worth nothing but costs nothing either: the caller deletes it
-and scans from an older one.
+log. It keeps only the last batch of each producer, not the window of five: the others are looked up in the log when a
+retry may be about them (`producer_recall`). A snapshot that is damaged is worth nothing but costs nothing either: the
+caller deletes it and scans from an older one.
 """
 
 from collections.abc import Iterable

@@ -60,6 +60,7 @@ class Producer:
     def __init__(self) -> None:
         self.next_sequence = 0
         self.last: Stored | None = None
+        self.window: list[Stored] = []  # the last five batches
         self.open_since: int | None = None
 
 
@@ -100,6 +101,7 @@ class LogMachine(RuleBasedStateMachine):
                 else:
                     producer.next_sequence = (header.last_sequence + 1) & 0x7FFFFFFF
                     producer.last = batch
+                    producer.window = [*producer.window[-4:], batch]
                     if header.is_transactional and producer.open_since is None:
                         producer.open_since = header.base_offset
         return producer
@@ -204,14 +206,21 @@ class LogMachine(RuleBasedStateMachine):
             assert placed[2:4] == (self.end, header.last_offset)
             self.batches.append(Stored(header, bytes(batch), None))
 
-    @rule(producer_id=st.sampled_from(PRODUCERS))
-    def retry(self, producer_id: int) -> None:
-        last = self.producer(producer_id).last
-        if last is None:
+    @rule(producer_id=st.sampled_from(PRODUCERS), back=st.integers(1, 5))
+    def retry(self, producer_id: int, back: int) -> None:
+        """The last batch of a producer is known for good, those before it as long as they are there."""
+        window = self.producer(producer_id).window
+        if len(window) < back:
             return
-        result = self.log.append(bytearray(last.data), leader_epoch=self.epoch, now_ms=NOW_MS)
-        assert result.duplicate
-        assert (result.base_offset, result.last_offset) == (last.header.base_offset, last.header.last_offset)
+        header, data, _ = window[-back]
+        try:
+            result = self.log.append(bytearray(data), leader_epoch=self.epoch, now_ms=NOW_MS)
+        except OutOfOrderSequenceError:
+            assert back > 1
+            assert header.base_offset < self.base, "it is still there"
+        else:
+            assert result.duplicate
+            assert (result.base_offset, result.last_offset) == (header.base_offset, header.last_offset)
 
     @rule(producer_id=st.sampled_from(PRODUCERS), gap=st.integers(1, 3))
     def skip_a_sequence(self, producer_id: int, gap: int) -> None:
