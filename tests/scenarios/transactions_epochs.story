@@ -119,16 +119,53 @@ A adds x t-0
     -> ok
 clock 1m
     +60000 ms log the transaction of 'x' is aborted: it was open for 60.0 s
-    +60000 ms writes TransactionLog v1 x: PrepareAbort 100/32767 in t-0 since +0 ms, time-out 60000 ms, version 2, at +60000 ms
+    +60000 ms writes TransactionLog v1 x: PrepareAbort 100/32767 before 101 in t-0 since +0 ms, time-out 60000 ms, version 2, at +60000 ms
     +60000 ms orders abort markers of 100/32767 in t-0, version 2
+A recovers x
+    -> CONCURRENT_TRANSACTIONS
 marked x
-    writes TransactionLog v1 x: CompleteAbort 100/32767 in nothing since +0 ms, time-out 60000 ms, version 2, at +60000 ms
+    writes TransactionLog v1 x: CompleteAbort 101/0 after 100 in nothing since +0 ms, time-out 60000 ms, version 2, at +60000 ms
+A adds x t-0
+    -> INVALID_PRODUCER_ID_MAPPING
+A commits x
+    -> INVALID_TXN_STATE
+A aborts x unheard
+    -> ok, goes on as 101/0
+A recovers x
+    writes TransactionLog v1 x: Empty 101/0, time-out 60000 ms, version 2, at +60000 ms
+    -> is 101/0
+A adds x t-0
+    writes TransactionLog v1 x: Ongoing 101/0 in t-0 since +60000 ms, time-out 60000 ms, version 2, at +60000 ms
+    -> ok
+B inits x
+    writes TransactionLog v1 x: PrepareAbort 101/1 in t-0 since +60000 ms, time-out 60000 ms, version 2, at +60000 ms
+    orders abort markers of 101/1 in t-0, version 2
+    -> CONCURRENT_TRANSACTIONS
+marked x
+    writes TransactionLog v1 x: CompleteAbort 101/1 in nothing since +60000 ms, time-out 60000 ms, version 2, at +60000 ms
+A recovers x
+    writes TransactionLog v1 x: Empty 101/1, time-out 60000 ms, version 2, at +60000 ms
+    -> is 101/1
+
+# time is over for a transaction with the last epoch of all
+A has x epoch=32767
+A adds x t-0
+    writes TransactionLog v1 x: Ongoing 100/32767 in t-0 since +0 ms, time-out 60000 ms, version 2, at +0 ms
+    -> ok
+clock 1m
+    +60000 ms log the transaction of 'x' is aborted: it was open for 60.0 s
+    +60000 ms writes TransactionLog v1 x: PrepareAbort 100/32767 before 101 in t-0 since +0 ms, time-out 60000 ms, version 2, at +60000 ms
+    +60000 ms orders abort markers of 100/32767 in t-0, version 2
+restart
+    orders abort markers of 100/32767 in t-0, version 2
+marked x
+    writes TransactionLog v1 x: CompleteAbort 101/0 after 100 in nothing since +0 ms, time-out 60000 ms, version 2, at +60000 ms
+A commits x
+    -> INVALID_TXN_STATE
 A recovers x
     -> PRODUCER_FENCED
-A aborts x
-    -> PRODUCER_FENCED
-A commits x
-    -> PRODUCER_FENCED
 B inits x
-    writes TransactionLog v1 x: Empty 104/0 after 100, time-out 60000 ms, version 2, at +60000 ms
-    -> is 104/0
+    writes TransactionLog v1 x: Empty 101/1, time-out 60000 ms, version 2, at +60000 ms
+    -> is 101/1
+A adds x t-0
+    -> INVALID_PRODUCER_ID_MAPPING

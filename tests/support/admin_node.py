@@ -94,7 +94,10 @@ class AdminNode:
         self.controller.subscribe(self.partitions.apply)
         quotas = Quotas(self.clock)
         self.controller.subscribe(quotas.apply)
-        self.coordinators = Coordinators(load_settings(static or {}).values, self.partitions, self.clock, lambda: "id")
+        producer_ids = ProducerIds(self.controller, NODE_ID)
+        self.coordinators = Coordinators(
+            load_settings(static or {}).values, self.partitions, self.clock, lambda: "id", producer_ids
+        )
         self.controller.subscribe(self.coordinators.image_changed)
         self.context = Context(
             node_id=NODE_ID,
@@ -103,7 +106,7 @@ class AdminNode:
             controller=self.controller,
             partitions=self.partitions,
             fetch_sessions=FetchSessions(slots=10, random=Random(7)),
-            producer_ids=ProducerIds(self.controller, NODE_ID),
+            producer_ids=producer_ids,
             coordinators=self.coordinators,
             quotas=quotas,
             random=Random(5),

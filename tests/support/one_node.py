@@ -151,8 +151,9 @@ class OneNode:
         self.quotas = Quotas(self.clock, now_ns=lambda: self.time_ns)
         self.time_ns = 0  # on the loop, as quotas see it
         names = count(1)
+        producer_ids = ProducerIds(cast("Any", self.controller), NODE_ID)
         self.coordinators = Coordinators(
-            load_settings(static or {}).values, self.partitions, self.clock, lambda: f"id{next(names)}"
+            load_settings(static or {}).values, self.partitions, self.clock, lambda: f"id{next(names)}", producer_ids
         )
         self.context = Context(
             node_id=NODE_ID,
@@ -161,7 +162,7 @@ class OneNode:
             controller=cast("Any", self.controller),
             partitions=self.partitions,
             fetch_sessions=self.fetch_sessions,
-            producer_ids=ProducerIds(cast("Any", self.controller), NODE_ID),
+            producer_ids=producer_ids,
             coordinators=self.coordinators,
             quotas=self.quotas,
         )

@@ -37,6 +37,9 @@ class TransactionDriver:
             self.written.append(data)
             self.shard.replay(decode_coordinator_record(TRANSACTION_RECORDS, *data))
         self.ordered += step.markings
+        for overdue in step.overdue:
+            fresh_id = next(self._fresh_ids)
+            self.carry_out(self.shard.end_overdue(overdue, fresh_id=fresh_id, now_ms=self.now_ms))
         return step.answers[0].response if step.answers else None
 
     def restart(self) -> None:

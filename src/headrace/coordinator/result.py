@@ -47,6 +47,13 @@ class Marking(NamedTuple):
     transaction_version: int = 0  # from 2 on, `producer` has an epoch that no record of the transaction has
 
 
+class Overdue(NamedTuple):
+    """A transaction whose time is over and whose producer has no epoch left: its end needs a new producer id."""
+
+    transactional_id: str
+    started_ms: int
+
+
 class Step(NamedTuple):
     """What one decision leads to. Records are written as one batch, which is there as a whole or not at all."""
 
@@ -55,6 +62,7 @@ class Step(NamedTuple):
     producer: Producer | None = None  # the records are part of its transaction
     markings: tuple[Marking, ...] = ()  # to be written once the records are committed
     notices: tuple[str, ...] = ()  # for the broker's log: who caused a rebalance, and why
+    overdue: tuple[Overdue, ...] = ()  # to come back to, with an id for each
 
 
 def answer(ticket: Ticket, response: Any) -> Step:

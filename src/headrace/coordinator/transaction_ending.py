@@ -10,12 +10,11 @@ transaction was aborted by the coordinator, and which asks for the epoch to go o
 
 from typing import TYPE_CHECKING, Final
 
-from headrace.coordinator.result import Answer, Marking, Producer, Step, Ticket, answer
+from headrace.coordinator.result import Answer, Marking, Overdue, Producer, Step, Ticket, answer
 from headrace.coordinator.transaction_state import (
     COMPLETE,
     EPOCH_BUMPED_SINCE,
     MAX_EPOCH,
-    NO_EPOCH,
     NO_PRODUCER_ID,
     PREPARED,
     Transaction,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from headrace.coordinator.transactions import TransactionShard
 
 BUMPS_SINCE: Final = 5  # the version of EndTxn that speaks transaction version 2
+_ASK_AGAIN_MS: Final = 1_000  # for a producer id, if none has come: the controller may be busy
 
 
 def end(
@@ -103,25 +103,21 @@ def _prepared(
     )
 
 
-def abort(
-    shard: "TransactionShard", transactional_id: str, current: Transaction, now_ms: int, fresh_id: int = NO_PRODUCER_ID
-) -> Step:
+def abort(shard: "TransactionShard", transactional_id: str, current: Transaction, now_ms: int, fresh_id: int) -> Step:
     """By the coordinator itself: the epoch goes up in any case, so that the producer is fenced.
 
     As in Kafka it ends as one of version 2, whatever its producer speaks: so a producer whose transaction took too long
-    may recover with the epoch it had, as long as no other one has the id.
+    may recover with the epoch it had, as long as no other one has the id. The last epoch is only there to fence with:
+    who recovers then goes on with the new producer id.
     """
-    is_last_epoch = current.is_epoch_exhausted
     prepared = current.changed(
         state=TransactionState.PREPARE_ABORT,
         epoch=min(current.epoch + 1, MAX_EPOCH),
-        next_producer_id=fresh_id if is_last_epoch else NO_PRODUCER_ID,
+        next_producer_id=fresh_id if current.is_epoch_exhausted else NO_PRODUCER_ID,
         updated_ms=now_ms,
         client_version=EPOCH_BUMPED_SINCE,
     )
-    # The last epoch is only there to fence with. Without a new id to go on with, nobody may recover.
-    is_at_an_end = is_last_epoch and fresh_id == NO_PRODUCER_ID
-    shard.last_epochs[transactional_id] = NO_EPOCH if is_at_an_end else current.epoch
+    shard.last_epochs[transactional_id] = current.epoch
     return _step(transactional_id, prepared)
 
 
@@ -131,8 +127,25 @@ def due(shard: "TransactionShard", transactional_id: str, now_ms: int) -> Step:
     if current.state in PREPARED:
         return Step(markings=(_marking(transactional_id, current),))
     assert current.state is TransactionState.ONGOING, f"{transactional_id} is {current.state.label}, and due"
+    if current.is_epoch_exhausted:
+        shard.deadlines.set(transactional_id, now_ms + _ASK_AGAIN_MS)
+        return Step(overdue=(Overdue(transactional_id, current.started_ms),))
+    return _time_out(shard, transactional_id, current, now_ms, NO_PRODUCER_ID)
+
+
+def end_overdue(shard: "TransactionShard", overdue: Overdue, *, fresh_id: int, now_ms: int) -> Step:
+    """The producer id that its end needs has come."""
+    current = shard.transactions.get(overdue.transactional_id)
+    if current is None or current.state is not TransactionState.ONGOING or current.started_ms != overdue.started_ms:
+        return Step()  # its producer has ended it meanwhile
+    return _time_out(shard, overdue.transactional_id, current, now_ms, fresh_id)
+
+
+def _time_out(
+    shard: "TransactionShard", transactional_id: str, current: Transaction, now_ms: int, fresh_id: int
+) -> Step:
     waited_s = (now_ms - current.started_ms) / 1000
-    return abort(shard, transactional_id, current, now_ms)._replace(
+    return abort(shard, transactional_id, current, now_ms, fresh_id)._replace(
         notices=(f"the transaction of {transactional_id!r} is aborted: it was open for {waited_s:.1f} s",)
     )
 

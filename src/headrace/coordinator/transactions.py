@@ -14,7 +14,7 @@ from headrace.cluster.image import Image
 from headrace.coordinator import transaction_adding, transaction_ending, transaction_init, transaction_listing
 from headrace.coordinator.batches import in_batches
 from headrace.coordinator.deadlines import Deadlines
-from headrace.coordinator.result import Producer, Step, Ticket
+from headrace.coordinator.result import Overdue, Producer, Step, Ticket
 from headrace.coordinator.transaction_state import (
     IDLE,
     PREPARED,
@@ -160,6 +160,10 @@ class TransactionShard:
     def end(self, request: EndTxnRequest, *, ticket: Ticket, version: int, fresh_id: int, now_ms: int) -> Step:
         """`fresh_id`: as for init_producer_id, if it `needs_fresh_id`. Answers EndTxnResponse."""
         return transaction_ending.end(self, request, ticket=ticket, version=version, fresh_id=fresh_id, now_ms=now_ms)
+
+    def end_overdue(self, overdue: Overdue, *, fresh_id: int, now_ms: int) -> Step:
+        """A step has asked for a producer id: here it is. Answers nobody."""
+        return transaction_ending.end_overdue(self, overdue, fresh_id=fresh_id, now_ms=now_ms)
 
     def marked(self, transactional_id: str, producer: Producer, now_ms: int) -> Step:
         """All markers of this end are written. Answers nobody."""

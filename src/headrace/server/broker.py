@@ -138,8 +138,9 @@ class Broker:
         )
         self._flushes = GroupCommit(self._worker)
         self.partitions = Partitions(settings.node_id, self.logs, self._flushes, self._clock, settings.static, trouble)
+        producer_ids = ProducerIds(self.controller, settings.node_id)
         self._coordinators = Coordinators(
-            settings.values, self.partitions, self._clock, lambda: uuid_to_text(self._new_id())
+            settings.values, self.partitions, self._clock, lambda: uuid_to_text(self._new_id()), producer_ids
         )
         self._quotas = Quotas(self._clock, self._windows("quota"), self._windows("controller.quota"))
         context = Context(
@@ -152,7 +153,7 @@ class Broker:
                 slots=settings.number("max.incremental.fetch.session.cache.slots"),
                 max_response_bytes=settings.number("fetch.max.bytes"),
             ),
-            producer_ids=ProducerIds(self.controller, settings.node_id),
+            producer_ids=producer_ids,
             coordinators=self._coordinators,
             quotas=self._quotas,
         )

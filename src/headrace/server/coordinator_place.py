@@ -233,6 +233,8 @@ class Place(Generic[S]):
     def _hand_out(self, step: Step) -> None:
         """The answers and markers of what is written, when it is committed."""
         self._say(step)
+        for overdue in step.overdue:
+            self._runtime.on_overdue(overdue)
         if step.answers or step.markings:
             if self._is_committed:
                 self._deliver(step)

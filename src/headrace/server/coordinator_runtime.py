@@ -18,7 +18,7 @@ from itertools import count
 from typing import Final, Generic, TypeAlias
 
 from headrace.cluster.image import Image
-from headrace.coordinator.result import Marking, Producer, Step, Ticket
+from headrace.coordinator.result import Marking, Overdue, Producer, Step, Ticket
 from headrace.protocol.apis import RecordType
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.text_hash import spread
@@ -41,7 +41,7 @@ class CoordinatorRuntime(Generic[S]):
     """All shards of one coordinator that this node runs.
 
     `on_marking` gets the markers that a shard orders, the epoch of the coordinator, and what says whether that shard is
-    still here: whatever takes its place orders them again.
+    still here: whatever takes its place orders them again. `on_overdue` gets what waits for a producer id.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class CoordinatorRuntime(Generic[S]):
         partitions: Partitions,
         clock: Clock,
         on_marking: OnMarking | None = None,
+        on_overdue: Callable[[Overdue], None] = lambda _: None,
     ) -> None:
         self.topic = topic
         self.types = types
@@ -59,6 +60,7 @@ class CoordinatorRuntime(Generic[S]):
         self.partitions = partitions
         self.clock = clock
         self.on_marking = on_marking
+        self.on_overdue = on_overdue
         self.tickets = count(1)
         self._image: Image | None = None
         self.partition_count = 0  # of the topic; 0 as long as it does not exist

@@ -12,12 +12,13 @@ from headrace.cluster.config_types import Value
 from headrace.cluster.image import CLUSTER_DEFAULT, ConfigKind, ConfigResource, Image
 from headrace.coordinator.group_settings import GroupSettings
 from headrace.coordinator.groups import GroupShard
-from headrace.coordinator.result import Marking, Producer
+from headrace.coordinator.result import Marking, Overdue, Producer
 from headrace.coordinator.transactions import TransactionSettings, TransactionShard
 from headrace.protocol.apis import GROUP_RECORDS, TRANSACTION_RECORDS
 from headrace.server.clock import Clock
 from headrace.server.coordinator_runtime import CoordinatorRuntime
 from headrace.server.partitions import Partitions
+from headrace.server.producer_ids import ProducerIds
 from headrace.server.transaction_admission import TransactionAdmission
 from headrace.server.transaction_markers import TransactionMarkers
 
@@ -28,7 +29,12 @@ _VERIFICATION: Final = "transaction.partition.verification.enable"
 
 class Coordinators:
     def __init__(
-        self, values: Mapping[str, Value], partitions: Partitions, clock: Clock, new_id: Callable[[], str]
+        self,
+        values: Mapping[str, Value],
+        partitions: Partitions,
+        clock: Clock,
+        new_id: Callable[[], str],
+        producer_ids: ProducerIds,
     ) -> None:
         """`values`: of all broker configs, by the file; `new_id`: a random text for the name of a member."""
         self._values_by_file = values
@@ -50,7 +56,9 @@ class Coordinators:
             partitions,
             clock,
             self._mark,
+            self._take_id_for,
         )
+        self._producer_ids = producer_ids
         self.markers = TransactionMarkers(partitions, clock, self._offsets_ended)
         self.admission = TransactionAdmission(self.transactions, partitions, clock)
 
@@ -85,6 +93,16 @@ class Coordinators:
             )
 
         self.markers.write_all(marking, coordinator_epoch, is_wanted).then(finish)
+
+    def _take_id_for(self, overdue: Overdue) -> None:
+        def go_on(fresh_id: int | None) -> None:
+            if fresh_id is not None:  # else the shard asks again
+                self.transactions.advance(
+                    overdue.transactional_id,
+                    lambda shard: shard.end_overdue(overdue, fresh_id=fresh_id, now_ms=self._clock.now_ms()),
+                )
+
+        self._producer_ids.take().then(go_on)
 
     def _offsets_ended(self, index: int, producer: Producer, committed: bool) -> None:
         self.groups.end_transaction(index, producer, committed=committed)

@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.coordinator.batches import size_of
-from headrace.coordinator.result import Producer
+from headrace.coordinator.result import Overdue, Producer, Step
 from headrace.coordinator.transaction_state import MAX_EPOCH, record_of
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.list_transactions import ListTransactionsRequest
@@ -251,12 +251,45 @@ class TestTime:
         last = Producer(first.producer_id, MAX_EPOCH - 1)
         driver.add(last, A)
         driver.move(TIMEOUT_MS)
-        driver.write_markers()
-        assert driver.transaction().epoch == MAX_EPOCH
-        assert driver.end(last, commit=False).error_code == ErrorCode.PRODUCER_FENCED
+        (marking,) = driver.write_markers()
+        assert marking.producer == Producer(first.producer_id, MAX_EPOCH)
+        ended = driver.end(last, commit=False)
+        assert (ended.error_code, ended.producer_epoch) == (0, 0)
+        assert ended.producer_id != first.producer_id
+        recovered = driver.init(producer=last)
+        assert (recovered.error_code, recovered.producer_id, recovered.producer_epoch) == (0, ended.producer_id, 0)
+        assert driver.begin() == Producer(ended.producer_id, 1)
         assert driver.init(producer=last).error_code == ErrorCode.PRODUCER_FENCED
-        assert driver.begin() != first
-        assert driver.transaction().epoch == 0
+
+    def test_without_a_producer_id_it_stays_open_and_asks_again(self, driver: TransactionDriver) -> None:
+        first = driver.begin()
+        driver.shard.replay(record_of("t", driver.transaction()._replace(epoch=MAX_EPOCH - 1)))
+        driver.add(Producer(first.producer_id, MAX_EPOCH - 1), A)
+        now_ms = driver.now_ms + TIMEOUT_MS
+        asked = [step.overdue for step in driver.shard.tick(now_ms)]
+        assert asked == [(Overdue("t", driver.now_ms),)]
+        assert driver.state() == "Ongoing"
+        assert list(driver.shard.tick(now_ms + 999)) == []
+        assert [step.overdue for step in driver.shard.tick(now_ms + 1000)] == asked
+
+    @pytest.mark.parametrize("version", [V1, V2])
+    def test_one_that_ends_while_a_producer_id_is_on_its_way_is_left_alone(
+        self, driver: TransactionDriver, version: int
+    ) -> None:
+        first = driver.begin()
+        driver.shard.replay(record_of("t", driver.transaction()._replace(epoch=MAX_EPOCH - 1)))
+        last = Producer(first.producer_id, MAX_EPOCH - 1)
+        driver.add(last, A, client_version=2 if version == V2 else 0)
+        now_ms = driver.now_ms + TIMEOUT_MS
+        ((overdue,),) = [step.overdue for step in driver.shard.tick(now_ms)]
+        driver.end(last, commit=True, version=version)
+        assert driver.shard.end_overdue(overdue, fresh_id=7, now_ms=now_ms) == Step()
+        driver.write_markers()
+        driver.now_ms = now_ms
+        if version == V1:  # and begins the next one, with the same epoch
+            driver.add(last, A, client_version=0)
+        assert driver.shard.end_overdue(overdue, fresh_id=7, now_ms=now_ms) == Step()
+        assert driver.state() == ("Ongoing" if version == V1 else "CompleteCommit")
 
     def test_a_transaction_with_the_last_epoch_of_all_still_ends(self, driver: TransactionDriver) -> None:
         first = driver.begin()
@@ -265,6 +298,7 @@ class TestTime:
         driver.move(TIMEOUT_MS)
         driver.write_markers()
         assert driver.state() == "CompleteAbort"
+        assert driver.transaction().epoch == 0
 
     @pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000])
     def test_its_time_is_what_passes_though_the_clock_is_set(self, driver: TransactionDriver, by_ms: int) -> None:

@@ -30,6 +30,8 @@ from headrace.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from headrace.protocol.records import NewRecord, build_batch
+from headrace.server.later import Later
+from headrace.server.producer_ids import ProducerIds
 from tests.support.admin_node import AdminNode
 from tests.support.one_node import NODE_ID, NOW_MS, OneNode
 
@@ -345,6 +347,33 @@ def test_a_transaction_that_takes_too_long_ends_by_itself(node: OneNode) -> None
     node.clock.move(1)
     assert stable_offset(node) == 2
     assert end(node, producer, commit=True).error_code != 0
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_producer_whose_time_is_over_with_its_last_epoch_goes_on_with_a_fresh_id(
+    node: OneNode, monkeypatch: pytest.MonkeyPatch, is_refused: bool
+) -> None:
+    producer = begin(node)
+    record = record_of("x", Transaction(producer.producer_id, MAX_EPOCH - 1, TIMEOUT_MS))
+    node.coordinators.transactions.advance("x", lambda _: Step((record,)))
+    last = Producer(producer.producer_id, MAX_EPOCH - 1)
+    assert write(node, last, b"a") is ErrorCode.NONE
+    if is_refused:  # by the controller, at first
+        nothing: Later[int | None] = Later()
+        nothing.resolve(None)
+        with monkeypatch.context() as patch:
+            patch.setattr(ProducerIds, "take", lambda _: nothing)
+            node.clock.move(TIMEOUT_MS)
+            assert stable_offset(node) == 0
+        node.clock.move(1_000)
+    else:
+        node.clock.move(TIMEOUT_MS)
+    assert stable_offset(node) == 2
+    assert write(node, last, b"b", sequence=1) is not ErrorCode.NONE
+    response = node.ask("InitProducerId", 5, InitProducerIdRequest("x", TIMEOUT_MS, *last))
+    assert (response.error_code, response.producer_epoch) == (0, 0)
+    assert response.producer_id != producer.producer_id
+    assert write(node, Producer(response.producer_id, 0), b"c") is ErrorCode.NONE
 
 
 def elect(node: OneNode, leader: int) -> None:
