@@ -1,6 +1,5 @@
 """Quotas of users, client ids and addresses: changed and described."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Final, NamedTuple
@@ -33,7 +32,6 @@ _CLIENT_KEYS: Final[Mapping[str, _QuotaKey]] = {
     "controller_mutation_rate": _DOUBLE,
 }
 _IP_KEYS: Final[Mapping[str, _QuotaKey]] = {"connection_creation_rate": _INT}
-_HOST: Final = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]{0,251}[a-zA-Z0-9])?")
 
 _EXACT: Final = 0
 _DEFAULT: Final = 1
@@ -54,6 +52,7 @@ def alter_client_quotas(
             if entity in done:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "the request names this entity twice")
             done.add(entity)
+            _check_address(image, entity, entry.ops)
             records += _altered(image, entity, entry.ops)
         except RefusedError as refused:
             code, message = refused.code, refused.reason
@@ -84,20 +83,23 @@ def _entity(rows: Sequence[altering.EntityData]) -> QuotaEntity:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "the entity names neither user, client-id nor ip")
     if IP in entity and len(entity) > 1:
         raise RefusedError(ErrorCode.INVALID_REQUEST, "an ip cannot be combined with a user or client-id")
-    if not _is_address(entity.get(IP)):
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"{entity[IP]!r} is no address")
     return tuple(sorted(entity.items(), key=lambda item: item[0]))
 
 
-def _is_address(text: str | None) -> bool:
-    """Names of hosts pass by their looks: looking them up is no work for a controller."""
-    if text is None:
-        return True
+def _check_address(image: Image, entity: QuotaEntity, ops: Iterable[altering.OpData]) -> None:
+    """Connections have addresses. Kafka also takes the name of a host, for the address that it has at the time.
+
+    Where Kafka has written such a name, it can be removed. Raises RefusedError.
+    """
+    kind, name = entity[0]
+    if kind != IP or name is None or (entity in image.client_quotas and all(op.remove for op in ops)):
+        return
     try:
-        ip_address(text)
+        ip_address(name)
     except ValueError:
-        return _HOST.fullmatch(text) is not None and not text.replace(".", "").isdigit()
-    return True
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST, f"{name!r} is no address; for a host, set the quota of each of its addresses"
+        ) from None
 
 
 def _altered(image: Image, entity: QuotaEntity, ops: Iterable[altering.OpData]) -> list[MetadataRecord]:

@@ -6,6 +6,7 @@ once. Giving it up takes the added replicas away again.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from headrace.cluster.assignments import check_replicas
 from headrace.cluster.decision import (
@@ -33,6 +34,8 @@ from headrace.protocol.messages.list_partition_reassignments import (
     OngoingTopicReassignment,
 )
 
+_TOO_MANY: Final = f"one request moves at most {MAX_RECORDS_PER_REQUEST} partitions"
+
 
 def alter_reassignments(
     image: Image, settings: ControllerSettings, request: AlterPartitionReassignmentsRequest
@@ -40,22 +43,24 @@ def alter_reassignments(
     """Answer AlterPartitionReassignments: start, change or give up."""
     rules = TopicRules(image, settings)
     records: list[MetadataRecord] = []
+    looked_at = 0  # what changes nothing takes as long
     topics = []
     for row in request.topics:
         partitions = []
         for wanted in row.partitions:
             code, message = ErrorCode.NONE, None
-            try:
-                record = _reassign(
-                    image, rules, row.name, wanted, may_change_count=request.allow_replication_factor_change
-                )
-                if record is not None:
-                    if len(records) == MAX_RECORDS_PER_REQUEST:
-                        limit = f"one request moves at most {MAX_RECORDS_PER_REQUEST} partitions"
-                        raise RefusedError(ErrorCode.POLICY_VIOLATION, limit)
-                    records.append(record)
-            except RefusedError as refused:
-                code, message = refused.code, refused.reason
+            looked_at += 1
+            if looked_at > MAX_RECORDS_PER_REQUEST:
+                code, message = ErrorCode.POLICY_VIOLATION, _TOO_MANY
+            else:
+                try:
+                    record = _reassign(
+                        image, rules, row.name, wanted, may_change_count=request.allow_replication_factor_change
+                    )
+                    if record is not None:
+                        records.append(record)
+                except RefusedError as refused:
+                    code, message = refused.code, refused.reason
             partitions.append(ReassignablePartitionResponse(wanted.partition_index, code, message))
         topics.append(ReassignableTopicResponse(row.name, partitions))
     reply = AlterPartitionReassignmentsResponse(

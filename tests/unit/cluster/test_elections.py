@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.cluster.decision import Decision
+from headrace.cluster.decision import MAX_RECORDS_PER_REQUEST, Decision
 from headrace.cluster.elections import elect_leaders, routine_elections
 from headrace.cluster.isr import alter_partition
 from headrace.cluster.reassignments import alter_reassignments, list_reassignments
@@ -282,6 +282,19 @@ def test_a_second_move_replaces_the_first_and_waits_for_what_that_was_adding() -
     assert brief(cluster.partition("orders")) == "1@0 isr=1,2 adding=3"
     assert move(cluster, [4, 2]) == "NONE"
     assert brief(cluster.partition("orders")) == "1@0 isr=1,2 adding=4 removing=1,3"
+
+
+@pytest.mark.parametrize("replicas", [[1, 2], [2, 1], [], None], ids=["no change", "a change", "nonsense", "given up"])
+def test_a_request_has_only_so_many_rows(replicas: list[int] | None) -> None:
+    cluster = Cluster(1, 2)
+    cluster.create_topic("orders", [1, 2])
+    rows = [ReassignablePartition(0, replicas)] * (MAX_RECORDS_PER_REQUEST + 1)
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("orders", rows)])
+    decision = alter_reassignments(cluster.image, cluster.settings, request)
+    *looked_at, refused = [row.error_code for row in decision.reply.responses[0].partitions]
+    assert ErrorCode.POLICY_VIOLATION not in looked_at
+    assert refused == ErrorCode.POLICY_VIOLATION
+    assert len(decision.records) == (MAX_RECORDS_PER_REQUEST if replicas == [2, 1] else 0)
 
 
 def test_moves_that_make_no_sense_are_refused() -> None:

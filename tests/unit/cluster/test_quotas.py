@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from headrace.cluster.decision import Decision
 from headrace.cluster.quotas import alter_client_quotas, describe_client_quotas
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from headrace.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from headrace.protocol.messages.metadata_records import ClientQuotaRecord
+from headrace.protocol.messages.metadata_records import EntityData as RecordEntity
 from tests.unit.cluster.harness import Cluster
 
 EXACT, DEFAULT, ANY = 0, 1, 2
@@ -50,6 +53,8 @@ def test_a_quota_is_set_changed_and_removed() -> None:
         ([("ip", "10.0.0.1"), ("user", "a")], OpData("connection_creation_rate", 1.0), "cannot be combined"),
         ([("ip", "10.0.0.256")], OpData("connection_creation_rate", 1.0), "is no address"),
         ([("ip", "not a host")], OpData("connection_creation_rate", 1.0), "is no address"),
+        ([("ip", "localhost")], OpData("connection_creation_rate", 1.0), "set the quota of each of its addresses"),
+        ([("ip", "localhost")], OpData("connection_creation_rate", remove=True), "is no address"),
         ([("ip", "10.0.0.1")], OpData("producer_byte_rate", 1.0), "no quota here; there are connection_creation_rate"),
         ([("user", "a")], OpData("connection_creation_rate", 1.0), "is no quota here"),
         ([("user", "a")], OpData("producer_byte_rate", 0.0), "greater than 0"),
@@ -66,6 +71,15 @@ def test_a_quota_that_makes_no_sense_is_refused(
     code, message = alter(cluster, entity, op)
     assert code == "INVALID_REQUEST"
     assert complaint in message
+    assert cluster.image.client_quotas == {}
+
+
+def test_the_quota_of_a_host_that_apache_kafka_has_written_can_be_removed() -> None:
+    cluster = Cluster()
+    record = ClientQuotaRecord([RecordEntity("ip", "localhost")], "connection_creation_rate", 5.0)
+    cluster.do(Decision((record,), None))
+    assert alter(cluster, [("ip", "localhost")], OpData("connection_creation_rate", 6.0))[0] == "INVALID_REQUEST"
+    assert alter(cluster, [("ip", "localhost")], OpData("connection_creation_rate", remove=True))[0] == "NONE"
     assert cluster.image.client_quotas == {}
 
 
