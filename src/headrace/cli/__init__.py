@@ -5,6 +5,8 @@ answer before anybody notices that it had to load something.
 """
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
@@ -40,16 +42,27 @@ class Nouns(click.Group):
         command: click.Command = import_module(f"headrace.cli.{cmd_name}").command
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """As click does, which knows what to do about a pipe that is closed, but not about a disk that is full."""
-        try:
-            return super().invoke(ctx)
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            from headrace.cli.output import Complaint
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """With `--help` and `--version` all is printed here."""
+        with _telling_of_a_full_disk():
+            return super().make_context(*args, **extra)
 
-            raise Complaint(f"Cannot write: {error.strerror}.", hint="What is missing was not printed.") from None
+    def invoke(self, ctx: click.Context) -> Any:
+        with _telling_of_a_full_disk():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _telling_of_a_full_disk() -> Iterator[None]:
+    """Click knows what to do about a pipe that is closed, but not about this. Raises Complaint."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        from headrace.cli.output import Complaint
+
+        raise Complaint(f"Cannot write: {error.strerror}.", hint="What is missing was not printed.") from None
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -113,6 +113,7 @@ async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None
     loop = asyncio.get_running_loop()
     told_to_stop: asyncio.Future[None] = loop.create_future()
     failure: asyncio.Future[Exception] = loop.create_future()
+    unsaid: list[OSError] = []  # why nobody has heard that it is ready
 
     def stop() -> None:
         if not told_to_stop.done():
@@ -121,6 +122,13 @@ async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None
     def fail(error: Exception) -> None:
         if not failure.done():
             failure.set_result(error)
+
+    def begin(_: None) -> None:
+        try:
+            _begin(broker, path)
+        except OSError as error:  # whoever waits for the line would wait forever
+            unsaid.append(error)
+            stop()
 
     async def until(event: asyncio.Future[None]) -> None:
         await asyncio.wait((event, failure), return_when=asyncio.FIRST_COMPLETED)
@@ -135,7 +143,7 @@ async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None
         ready = broker.start()
     except (LogError, StartError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    ready.then(lambda _: _begin(broker, path))
+    ready.then(begin)
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup
         signals.append(signal.SIGHUP)
@@ -144,14 +152,16 @@ async def _serve(settings: "Settings", path: str, *, is_temporary: bool) -> None
     await until(told_to_stop)
     if is_temporary:
         broker.kill()  # nobody will miss what a clean stop writes
-        return
-    left: asyncio.Future[None] = loop.create_future()
-    broker.stop().then(left.set_result)
-    await until(left)  # of a disk that fails now nobody would hear otherwise
-    try:
-        broker.close()
-    except LogError as error:
-        raise click.ClickException(f"the stop was not clean, and the next start takes longer: {error}") from None
+    else:
+        left: asyncio.Future[None] = loop.create_future()
+        broker.stop().then(left.set_result)
+        await until(left)  # of a disk that fails now nobody would hear otherwise
+        try:
+            broker.close()
+        except LogError as error:
+            raise click.ClickException(f"the stop was not clean, and the next start takes longer: {error}") from None
+    if unsaid:
+        raise unsaid[0]
 
 
 def _begin(broker: "Broker", path: str) -> None:

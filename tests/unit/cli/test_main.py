@@ -1,10 +1,12 @@
 """The command itself: quick to answer, and it loads only what it is asked for."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from headrace.cli import main
@@ -52,6 +54,52 @@ def test_the_version_is_that_of_the_package() -> None:
 def test_python_runs_it_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "headrace", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"headrace {version('headrace')}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["--help"],
+        ["--version"],
+        ["topic", "--help"],
+        ["topic", "create", "--help"],
+        ["completion", "bash"],
+        ["start", "--ephemeral", "--listen", "127.0.0.1:0"],
+    ],
+    ids=" ".join,
+)
+def test_output_that_cannot_be_written_is_told_in_a_line(command: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "headrace", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    told = "headrace: Cannot write: No space left on device.\n  What is missing was not printed.\n"
+    assert (done.returncode, done.stderr) == (2, told)
+
+
+@pytest.mark.parametrize(
+    "command", [["--help"], ["topic", "--help"], ["start", "--ephemeral", "--listen", "127.0.0.1:0"]], ids=" ".join
+)
+def test_a_pipe_that_nobody_reads_ends_it_silently(command: list[str]) -> None:
+    nobody, pipe = os.pipe()
+    os.close(nobody)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "headrace", *command],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    finally:
+        os.close(pipe)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_an_unknown_noun_is_refused() -> None:
