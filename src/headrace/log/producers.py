@@ -147,15 +147,16 @@ class ProducerStates:
         self._recall: ProducerRecall | None = None  # where those that are cut short can be looked up
         # First offset -> producer id. Offsets only grow, so insertion order is offset order; an OrderedDict finds its
         # first key in constant time however many were removed before it, which a dict does not.
+        # None as long as there was none: most logs have no transactions, and a broker has thousands of logs.
         open_ones = [state for state in self._states.values() if state.transaction_first_offset != NO_OFFSET]
         open_ones.sort(key=lambda state: state.transaction_first_offset)
-        self._ongoing: OrderedDict[int, int] = OrderedDict(
-            (state.transaction_first_offset, state.producer_id) for state in open_ones
-        )
+        self._ongoing: OrderedDict[int, int] | None = None
+        for state in open_ones:
+            self._open(state, state.transaction_first_offset)
         # (first offset, marker's offset) of ended transactions, both growing from left to right. One that began later
         # and ended earlier than another can never be the first unstable offset, so it is dropped when that other one
-        # comes.
-        self._unreplicated: deque[tuple[int, int]] = deque()
+        # comes. None if there are none.
+        self._unreplicated: deque[tuple[int, int]] | None = None
 
     def __len__(self) -> int:
         return len(self._states)
@@ -169,12 +170,25 @@ class ProducerStates:
     @property
     def ongoing(self) -> Mapping[int, int]:
         """First offset -> producer id of the open transactions, by offset."""
-        return self._ongoing
+        return {} if self._ongoing is None else self._ongoing
+
+    def _open(self, state: ProducerState, first_offset: int) -> None:
+        """A transaction of this producer begins there."""
+        state.transaction_first_offset = first_offset
+        if self._ongoing is None:
+            self._ongoing = OrderedDict()
+        self._ongoing[first_offset] = state.producer_id
+
+    def _close(self, state: ProducerState) -> None:
+        assert self._ongoing is not None, state
+        del self._ongoing[state.transaction_first_offset]
+        state.transaction_first_offset = NO_OFFSET
 
     @property
     def first_undecided_offset(self) -> int | None:
-        for first_offset in self._ongoing:
-            return first_offset
+        if self._ongoing:
+            for first_offset in self._ongoing:
+                return first_offset
         return None
 
     @property
@@ -249,8 +263,7 @@ class ProducerStates:
         state.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
         state.last_timestamp = max_timestamp
         if attributes & TRANSACTIONAL_FLAG and state.transaction_first_offset == NO_OFFSET:
-            state.transaction_first_offset = base_offset
-            self._ongoing[base_offset] = producer_id
+            self._open(state, base_offset)
 
     def check_marker(self, header: RawHeader, *, coordinator_epoch: int, transaction_version: int) -> None:
         """May this end marker be appended? Raises InvalidProducerEpochError, CoordinatorFencedError.
@@ -283,8 +296,9 @@ class ProducerStates:
         first_offset = state.transaction_first_offset
         if first_offset == NO_OFFSET:
             return None
-        state.transaction_first_offset = NO_OFFSET
-        del self._ongoing[first_offset]
+        self._close(state)
+        if self._unreplicated is None:
+            self._unreplicated = deque()
         while self._unreplicated and self._unreplicated[-1][0] > first_offset:
             self._unreplicated.pop()
         self._unreplicated.append((first_offset, base_offset))
@@ -318,8 +332,11 @@ class ProducerStates:
     def settle_below(self, offset: int) -> None:
         """Transactions whose marker lies below `offset` (a high watermark or log start) no longer hold readers back."""
         unreplicated = self._unreplicated
-        while unreplicated and unreplicated[0][1] < offset:
-            unreplicated.popleft()
+        if unreplicated is not None:
+            while unreplicated and unreplicated[0][1] < offset:
+                unreplicated.popleft()
+            if not unreplicated:
+                self._unreplicated = None
 
     def expire(self, *, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that were silent for `expiration_ms`, except in a transaction. How many they were."""
@@ -336,12 +353,11 @@ class ProducerStates:
         """Forget a producer, with its open transaction."""
         state = self._states.pop(producer_id, None)
         if state is not None and state.transaction_first_offset != NO_OFFSET:
-            del self._ongoing[state.transaction_first_offset]
+            self._close(state)
 
     def clear(self) -> None:
         self._states.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
+        self._ongoing = self._unreplicated = None
 
     def to_snapshot(self) -> bytes:
         return pack_snapshot(state.to_snapshot() for state in self._states.values())
