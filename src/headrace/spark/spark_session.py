@@ -43,6 +43,9 @@ _EVERYWHERE: Final = {
     "spark.python.authenticate.socketTimeout": "2m",
     "spark.ui.showConsoleProgress": "false",  # a bar drawn over what the program prints
     "spark.ui.enabled": "false",  # a web server, and a port, that most programs do not look at; half a second at start
+    # With it PySpark tells the JVM for each expression in which line it was made, for errors of rows to name it: three
+    # calls in the place of one. A pipeline makes its expressions anew for each micro-batch, and its lines are ours.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
 _LOCAL: Final = {
