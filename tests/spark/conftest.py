@@ -14,7 +14,7 @@ from headrace.spark import archive, driver_sink, java, make_archive, spark_sessi
 from headrace.spark.spark_session import session
 from tests.support.kafka_tools import REPOSITORY
 from tests.support.spark_queries import LineFiles
-from tests.support.spark_settings import JAVA_OPTIONS, QUICK_START
+from tests.support.spark_settings import JAVA_OPTIONS, SHARED
 
 SECONDS: Final = 900  # of a test that says nothing else: a JVM on a machine that others use may take minutes
 
@@ -69,7 +69,7 @@ def spark_archive() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def spark(spark_archive: Path) -> Iterator[SparkSession]:
-    made = session("tests", "local[2,4]", conf=QUICK_START)
+    made = session("tests", "local[2,4]", conf=SHARED)
     try:
         yield made
     finally:

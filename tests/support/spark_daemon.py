@@ -16,6 +16,7 @@ from pyspark.daemon import manager
 _NO_THREADS: Final = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
 _LOADED: Final = (
     "pandas",
+    "pytest",  # by those which are sent a function of a test
     "pyarrow.compute",
     "pyspark.worker",
     "pyspark.sql.streaming.stateful_processor_api_client",

@@ -1,6 +1,7 @@
 """How tests start Spark."""
 
 import os
+import sys
 from typing import Final
 
 # Compiled once and not optimised: tests run little and start often. Half the CPU time until the first results. Without
@@ -19,6 +20,11 @@ QUICK_START: Final = _NO_CODE | {
     "spark.python.authenticate.socketTimeout": "2m",
     "spark.python.daemon.module": "tests.support.spark_daemon",
 }
+
+# For the session that tests share, too. Hadoop forks a `chmod` for each file of a checkpoint and for the file of its
+# checksums, twelve for a micro-batch with state. Without a word on it Java starts a program of its own for each fork.
+_FORKED_AT_ONCE: Final = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
+SHARED: Final = QUICK_START | {"spark.driver.extraJavaOptions": JAVA_OPTIONS + _FORKED_AT_ONCE}
 
 
 def without_generated_code() -> dict[str, str]:
