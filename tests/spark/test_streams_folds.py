@@ -34,31 +34,9 @@ from headrace.streams.feeding import Record
 from headrace.streams.plan import Grouping
 from headrace.streams.queries import cut
 from headrace.streams.rewrites import rewrite
+from tests.support.streams_fold_functions import Row, add, add_bought, both, larger, nothing
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
-
-Row = dict[str, Any]
-
-
-def larger(one: Row, other: Row) -> Row:
-    return one if one["n"] >= other["n"] else other
-
-
-def nothing() -> Row:
-    return {"n": 0, "pages": []}
-
-
-def add(so_far: Row, row: Row) -> Row:
-    return {"n": so_far["n"] + row["n"], "pages": [*so_far["pages"], row["page"]]}
-
-
-def add_bought(so_far: Row, row: Row) -> Row:
-    return {"n": so_far["n"], "pages": [*so_far["pages"], row["what"].upper()]}
-
-
-def both(one: Row, other: Row) -> Row:
-    return {"n": one["n"] + other["n"], "pages": one["pages"] + other["pages"]}
-
 
 _FOLDED = "n long, pages array<string>"
 

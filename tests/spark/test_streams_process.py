@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -13,46 +12,15 @@ from pyspark.sql import SparkSession
 import headrace
 from headrace.streams import App, Json, col, count, list_state, map_state, value_state
 from headrace.streams.compiler.app_test import AppTest
-from headrace.streams.processor import Context
+from tests.support.streams_processors import counted, keep, remind, reminded, visit, visit_over
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 CLICKS = "page string, n long"
-Rows = Iterator[dict[str, Any]]
 
 
 def at(second: int) -> str:
     return f"2026-01-01T00:{second // 60:02d}:{second % 60:02d}Z"
-
-
-def visit(row: dict[str, Any], context: Context) -> Rows:
-    """A visit is over 30 s after its last click; how often each page was seen is kept for ever."""
-    if row["page"] == "bad":
-        context.list("pages").append(page="bad")
-        raise ValueError("bad page")
-    last = context.value("last")
-    before = last.get()
-    if before is not None:
-        context.timers.cancel(before["due"])
-    last.set(due=context.timers.after("30s"), page={"name": row["page"], "tags": [row["page"]]}, day=date(2026, 1, 1))
-    context.list("pages").append(page=row["page"])
-    seen = context.map("seen")
-    n = (seen.get(row["page"]) or {"n": 0})["n"] + 1
-    seen.set(row["page"], n=n)
-    yield {"what": f"{row['page']} {n}", "pages": None}
-
-
-def visit_over(context: Context) -> Rows:
-    last = context.value("last").get()
-    assert last is not None
-    assert last["due"] == context.time
-    assert context.timers.all() == []
-    pages = [row["page"] for row in context.list("pages")]
-    if "broken" in pages:
-        raise RuntimeError("broken visit")
-    context.value("last").clear()
-    context.list("pages").clear()
-    yield {"what": f"over after {last['page']['name']} on {last['day']:%A}", "pages": pages}
 
 
 STATES = {
@@ -60,18 +28,6 @@ STATES = {
     "pages": list_state("page string"),
     "seen": map_state("page string", "n long"),
 }
-
-
-def remind(row: dict[str, Any], context: Context) -> Rows:
-    once = context.value("once")
-    is_new = once.get() is None
-    once.set(yes=True)
-    context.timers.after("1h")
-    yield {"what": "new" if is_new else "known"}
-
-
-def reminded(context: Context) -> Rows:
-    yield {"what": "timer"}
 
 
 def clicks_app() -> App:
@@ -147,7 +103,7 @@ def test_a_row_and_a_timer_for_which_a_function_raises_are_dead_letters(ran: App
     assert (row.key, row.json["page"]) == (b"ann", "bad")
     assert headers["headrace.error"] == b"ValueError: bad page"
     assert headers["headrace.operator"] == b"visits"
-    assert headers["headrace.function"] == b"tests.spark.test_streams_process.visit"
+    assert headers["headrace.function"] == b"tests.support.streams_processors.visit"
     assert (headers["headrace.topic"], headers["headrace.offset"]) == (b"clicks", b"2")
     headers = dict(timer.headers)
     assert (timer.key, timer.json) == (b"bob", {"user": "bob", "timer": "2026-01-01T00:00:45+00:00"})
@@ -185,12 +141,6 @@ def test_timers_by_the_clock_and_times_to_live(by_clock: AppTest) -> None:
     by_clock.feed("pings", {"page": "a"}, key="ann")
     by_clock.run()
     assert whats(by_clock, "reminders") == [("ann", "timer"), ("ann", "new")]
-
-
-def counted(row: dict[str, Any], context: Context) -> dict[str, Any]:
-    n = (context.value("n").get() or {"n": 0})["n"] + row["n"]
-    context.value("n").set(n=n)
-    return {"n": n}
 
 
 def produce(broker: headrace.Broker, topic: str, *numbers: int) -> None:
@@ -234,13 +184,6 @@ def test_without_dead_letters_a_processor_that_raises_stops_the_app(spark: Spark
             StreamingQueryException, match=r"broken: <lambda>\(\) raised for the record at offset 0 of in-0"
         ):
             test.run()
-
-
-def keep(row: dict[str, Any], context: Context) -> dict[str, Any]:
-    total = context.value("total")
-    before = total.get()
-    total.set(x="two" if row["n"] == 2 else row["n"])
-    return {"n": "three" if row["n"] == 3 else row["n"], "before": None if before is None else before["x"]}
 
 
 def test_what_a_processor_keeps_and_gives_is_of_its_columns_type_or_its_row_is_dead(spark: SparkSession) -> None:
