@@ -18,7 +18,7 @@ def at(second: int) -> str:
 
 
 def joins_app() -> App:
-    app = App("joins", "nowhere:1", grace="0s")
+    app = App("joins", "nowhere:1", grace="0s", partitions=1)  # half of the state for each join
     orders = app.stream("orders", value=Json("id long, item string"))
     payments = app.stream("payments", value=Json("id long, paid double"))
     renamed = payments.select(order=col.id, paid=col.paid)

@@ -73,7 +73,6 @@ def ran(spark: SparkSession) -> Iterator[AppTest]:
         test.run()
         test.feed("clicks", click("ann", None, 3), at=at(65))
         test.feed("clicks", click("ann", "c", 4), at=at(58))
-        test.run()
         test.feed("clicks", click("bob", "z", 1), at=at(600))
         test.run()
         test.feed("clicks", click("bob", "late", 1), at=at(20))

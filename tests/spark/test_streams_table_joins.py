@@ -61,13 +61,13 @@ def ran(spark: SparkSession) -> Iterator[AppTest]:
         test.feed("users", None, key="ann", at=at(50))
         test.feed("users", {"user": "bob", "tier": "gold"}, at=at(50))
         test.feed("items", {"item": "ink", "price": 4.0}, {"item": "pen", "price": 2.0}, at=at(50))
-        test.run()
         test.feed("orders", {"id": 6, "user": "ann"}, {"id": 7, "user": "bob"}, at=at(55))
+        test.run()
         test.feed("baskets", {"basket": 0, "item": "ink"}, {"basket": 2, "item": "cap"}, at=at(55))
+        test.feed("orders", {"id": 8, "user": "bob"}, at=at(600))
         test.run()
         test.feed("items", None, key="ink", at=at(60))
         test.feed("baskets", None, key={"basket": 2}, at=at(60))
-        test.feed("orders", {"id": 8, "user": "bob"}, at=at(600))
         test.run()
         yield test
 

@@ -56,8 +56,8 @@ def batches() -> list[Batch]:
     """All stories, told at once, and at the end what closes every window."""
     stories = [*_ugly(), *(_random_story(seed) for seed in range(4))]
     together = [[given for part in parts for given in part] for parts in zip(*stories, strict=True)]
-    closing = [order("closing", CLOSING_MS / 1000, 1), payment("closing too", CLOSING_MS / 1000, 1)]
-    return [*together, closing]
+    together[-1] += [order("closing", CLOSING_MS / 1000, 1), payment("closing too", CLOSING_MS / 1000, 1)]
+    return together
 
 
 def late_batches() -> list[Batch]:
@@ -69,8 +69,8 @@ def late_batches() -> list[Batch]:
         [order("late", 7, 16), order("late", 60, 32)],
         [order("visits", 100, 1), order("visits", 118, 2), order("other", 140, 4), payment("other", 140, 4)],
         [order("visits", 105, 8), payment("visits", 100, 8)],  # into a session that is open, for an order that waits
-        [order("ahead", 400, 1), order("behind", 305, 2)],  # in one micro-batch
-        [order("closing", far, 1), payment("closing too", far, 1)],
+        # In one micro-batch, with what closes all windows.
+        [order("ahead", 400, 1), order("behind", 305, 2), order("closing", far, 1), payment("closing too", far, 1)],
     ]
 
 
