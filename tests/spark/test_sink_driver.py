@@ -23,10 +23,24 @@ from tests.support.spark_queries import LineFiles, committed_values, forget_last
 
 
 class TestExactlyOnce:
-    @pytest.mark.parametrize("transactions", ["driver", "tasks"])
+    @pytest.mark.parametrize(
+        ("at", "transactions"),
+        [
+            ("headrace", "driver"),
+            ("headrace", "tasks"),
+            pytest.param("kafka", "driver", marks=pytest.mark.kafka),  # the tasks' own are shown there with the format
+        ],
+    )
     def test_a_repeated_batch_is_written_once(
-        self, spark: SparkSession, bootstrap: str, files: LineFiles, tmp_path: Path, transactions: str
+        self,
+        request: pytest.FixtureRequest,
+        spark: SparkSession,
+        files: LineFiles,
+        tmp_path: Path,
+        at: str,
+        transactions: str,
     ) -> None:
+        bootstrap: str = request.getfixturevalue(f"{at}_bootstrap")
         topic, app, checkpoint = unique("out"), unique("app"), tmp_path / "checkpoint"
         writer = batch_writer(bootstrap=bootstrap, app=app, topic=topic, transactions=transactions)
         stream = keyed(files.stream(spark))

@@ -37,10 +37,24 @@ def spread(rows: DataFrame) -> DataFrame:
 
 
 class TestStreams:
-    @pytest.mark.parametrize("transactions", ["driver", "tasks"])
+    @pytest.mark.parametrize(
+        ("at", "transactions"),
+        [
+            ("headrace", "driver"),
+            ("headrace", "tasks"),
+            pytest.param("kafka", "tasks", marks=pytest.mark.kafka),  # the driver's are shown there with foreachBatch
+        ],
+    )
     def test_a_repeated_batch_is_written_once(
-        self, spark: SparkSession, bootstrap: str, files: LineFiles, tmp_path: Path, transactions: str
+        self,
+        request: pytest.FixtureRequest,
+        spark: SparkSession,
+        files: LineFiles,
+        tmp_path: Path,
+        at: str,
+        transactions: str,
     ) -> None:
+        bootstrap: str = request.getfixturevalue(f"{at}_bootstrap")
         topic, app, checkpoint = unique("out"), unique("app"), tmp_path / "checkpoint"
         rows = spread(keyed(files.stream(spark)))
         writer = streamed(rows, bootstrap, app=app, topic=topic, transactions=transactions)

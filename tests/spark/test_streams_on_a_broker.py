@@ -1,4 +1,8 @@
-"""The operators that no other test runs on a broker, in one app, over topics of ours and of Apache Kafka."""
+"""The operators that no other test runs on a broker, in one app.
+
+Over topics of Apache Kafka some of each kind: without state, with Spark's state, with our own, and through topics of
+the app's own. What they compute from the rows is no matter of the broker.
+"""
 
 import json
 from collections.abc import Iterator
@@ -38,10 +42,8 @@ RECORDS: tuple[tuple[str, str, int, dict[str, Any] | None], ...] = (  # topic, k
     ("arrivals", "ann", 0, {"id": 5}),
 )
 READ = ("users", "points", "cities", "orders", "payments", "arrivals")
-WRITTEN = (
-    *("arrived", "halves", "cents", "tags", "of-ann", "of-bob", "rest"),
-    *("hops", "slides", "paid", "countries", "accounts"),
-)
+ON_EITHER = ("arrived", "halves", "cents", "tags", "of-ann", "of-bob", "rest", "hops", "countries")
+ON_OURS = ("slides", "paid", "accounts")
 
 
 def tags_of(order: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -61,7 +63,7 @@ def add_payment(so_far: dict[str, Any], payment: dict[str, Any]) -> dict[str, An
     return {"open": so_far["open"] - payment["paid"]}
 
 
-def shop(name: str, bootstrap: str, state: Path) -> App:
+def shop(name: str, bootstrap: str, state: Path, *, is_ours: bool) -> App:
     """All topics begin with its name."""
     app = App(name, bootstrap, state=state, grace="0s", partitions=1)
     orders = app.stream(f"{name}.orders", key="user", value=Json("id long, amount long, tags array<string>"))
@@ -72,16 +74,11 @@ def shop(name: str, bootstrap: str, state: Path) -> App:
     app.stream(f"{name}.arrivals", value=Json("id long")).to(f"{name}.arrived")
     _without_state(orders, name)
     orders.group_by().windowed(hopping("20s", "10s")).agg(n=count(), name="hops").to(f"{name}.hops")
-    orders.group_by().windowed(sliding("15s")).reduce(larger, name="slides").to(f"{name}.slides")
-    # Partners within ten seconds, and then sessions of them.
-    paid = orders.join(payments.select_key("order").select("paid"), on={"id": "order"}, within="10s")
-    visits = paid.group_by("user").windowed(session("20s")).agg(n=count(), paid=sum_(col.paid), name="visits")
-    visits.emit("final").to(f"{name}.paid")
     # Two tables by key, a third by foreign key, and groups of what comes out.
     known = users.join(points).join(cities, on="city")
     known.group_by("country").agg(n=count(), points=sum_(col.points), name="groups").to(f"{name}.countries")
-    accounts = orders.group_by().cogroup(add_order).cogroup(payments.group_by(), add_payment)
-    accounts.aggregate(lambda: {"open": 0}, "open long", name="accounts").to(f"{name}.accounts")
+    if is_ours:
+        _of_our_own(orders, payments, name)
     return app
 
 
@@ -96,6 +93,16 @@ def _without_state(orders: Stream, name: str) -> None:
     parts["rest"].to_table().filter(col.amount < 40).to(f"{name}.rest")
 
 
+def _of_our_own(orders: Stream, payments: Stream, name: str) -> None:
+    orders.group_by().windowed(sliding("15s")).reduce(larger, name="slides").to(f"{name}.slides")
+    # Partners within ten seconds, and then sessions of them.
+    paid = orders.join(payments.select_key("order").select("paid"), on={"id": "order"}, within="10s")
+    visits = paid.group_by("user").windowed(session("20s")).agg(n=count(), paid=sum_(col.paid), name="visits")
+    visits.emit("final").to(f"{name}.paid")
+    accounts = orders.group_by().cogroup(add_order).cogroup(payments.group_by(), add_payment)
+    accounts.aggregate(lambda: {"open": 0}, "open long", name="accounts").to(f"{name}.accounts")
+
+
 class Written(NamedTuple):
     key: bytes | None
     row: Any
@@ -105,23 +112,39 @@ class Written(NamedTuple):
 Topics = dict[str, list[Written]]
 
 
-@pytest.fixture(scope="module", params=["headrace", pytest.param("kafka", marks=pytest.mark.kafka)])
-def written(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Topics:
-    """What each topic has got."""
-    bootstrap: str = request.getfixturevalue(f"{request.param}_bootstrap")
+@pytest.fixture(scope="module")
+def ours(spark: SparkSession, headrace_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Topics:
+    """What each topic has got on a broker of ours."""
+    return _run(spark, headrace_bootstrap, tmp_path_factory.mktemp("shop"), is_ours=True)
+
+
+@pytest.fixture(scope="module")
+def kafkas(spark: SparkSession, kafka_bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Topics:
+    """The same on Apache Kafka."""
+    return _run(spark, kafka_bootstrap, tmp_path_factory.mktemp("shop"), is_ours=False)
+
+
+@pytest.fixture(params=["ours", pytest.param("kafkas", marks=pytest.mark.kafka)])
+def written(request: pytest.FixtureRequest) -> Topics:
+    found: Topics = request.getfixturevalue(request.param)
+    return found
+
+
+def _run(spark: SparkSession, bootstrap: str, state: Path, *, is_ours: bool) -> Topics:
     name = unique("shop")
+    results = (*ON_EITHER, *ON_OURS) if is_ours else ON_EITHER
     with headrace.Admin(bootstrap) as admin:
-        for topic in (*READ, *WRITTEN):
+        for topic in (*READ, *results):
             by_arrival = {"message.timestamp.type": "LogAppendTime"} if topic == "arrivals" else {}
             admin.create_topic(f"{name}.{topic}", 1, configs=by_arrival)
-    for topic in (*READ, *WRITTEN):
+    for topic in (*READ, *results):
         ready(bootstrap, f"{name}.{topic}", 1)
     with headrace.Producer(bootstrap) as producer:
         for topic, key, second, value in RECORDS:
             data = None if value is None else json.dumps(value).encode()
             producer.send(f"{name}.{topic}", data, key, timestamp=int(BASE.timestamp() + second) * 1000)
-    shop(name, bootstrap, tmp_path_factory.mktemp("shop")).catch_up(spark)
-    return {topic: _records(bootstrap, f"{name}.{topic}") for topic in WRITTEN}
+    shop(name, bootstrap, state, is_ours=is_ours).catch_up(spark)
+    return {topic: _records(bootstrap, f"{name}.{topic}") for topic in results}
 
 
 def _records(bootstrap: str, topic: str) -> list[Written]:
@@ -146,27 +169,30 @@ def test_the_time_of_a_row_is_that_of_its_arrival_if_its_topic_says_so(written: 
     assert at > BASE + timedelta(days=365), "not the time that its producer has given it"
 
 
-def test_windows(written: Topics) -> None:
+def test_hopping_windows(written: Topics) -> None:
     assert _windows_of(written["hops"], "n") == {
         *{("ann", -10_000, 1), ("ann", 0, 2), ("ann", 10_000, 1), ("ann", 590_000, 1), ("ann", 600_000, 1)},
         *{("bob", 0, 1), ("bob", 10_000, 1)},
     }
-    assert _windows_of(written["slides"], "id") == {
+
+
+def test_sliding_windows_of_a_function(ours: Topics) -> None:
+    assert _windows_of(ours["slides"], "id") == {
         *{("ann", -15_000, 1), ("ann", 0, 3), ("ann", 1, 3), ("ann", 585_000, 4)},
         ("bob", -5_000, 2),
     }
 
 
-def test_a_join_of_streams_and_sessions_behind_it(written: Topics) -> None:
-    assert [(row["user"], row["n"], row["paid"]) for _, row, _ in written["paid"]] == [("ann", 2, 13)]
+def test_a_join_of_streams_and_sessions_behind_it(ours: Topics) -> None:
+    assert [(row["user"], row["n"], row["paid"]) for _, row, _ in ours["paid"]] == [("ann", 2, 13)]
 
 
 def test_joins_of_tables_by_key_and_by_foreign_key_and_groups_of_them(written: Topics) -> None:
     assert {key: (row["n"], row["points"]) for key, row, _ in written["countries"]} == {b"DE": (2, 16), b"NO": (1, 7)}
 
 
-def test_a_cogroup(written: Topics) -> None:
-    assert {key: row["open"] for key, row, _ in written["accounts"]} == {b"ann": 67, b"bob": 0}
+def test_a_cogroup(ours: Topics) -> None:
+    assert {key: row["open"] for key, row, _ in ours["accounts"]} == {b"ann": 67, b"bob": 0}
 
 
 def _windows_of(records: list[Written], column: str) -> set[tuple[str, int, int]]:
