@@ -23,21 +23,23 @@ class Pair:
         serve: Serve,
         *,
         max_in_flight: int = 100,
+        max_frame_bytes: int = 1000,
         kind: socket.SocketKind = socket.SOCK_STREAM,
     ) -> None:
         server, self.client = socket.socketpair(type=kind)
         server.setblocking(False)
         self.client.setblocking(False)
         self.closed: list[Connection] = []
+        self.outbox = Outbox(loop)
         self.loop = loop
         self.connection = Connection(
             loop,
             server,
             ReceiveBuffer(),
-            Outbox(loop),
+            self.outbox,
             serve,
             listener="PLAINTEXT",
-            max_frame_bytes=1000,
+            max_frame_bytes=max_frame_bytes,
             max_in_flight=max_in_flight,
             on_close=self.closed.append,
         )

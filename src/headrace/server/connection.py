@@ -160,6 +160,8 @@ class Connection:
         except FrameError as error:
             self._refusal = str(error)
             buffer, view, ranges = self._receive_buffer.buffer, self._receive_buffer.view, error.frames
+        if buffer is not self._receive_buffer.buffer and ranges:
+            self._outbox.send()  # a large request takes its time
         serve, waiting, unsent = self._serve, self._waiting, self._unsent
         are_small = not unsent  # all that is unsent: replies of one piece, which may become one
         served, last = 0, len(ranges) - 1

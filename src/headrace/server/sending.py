@@ -5,7 +5,7 @@ costs more than copying a few kilobytes.
 
 Small answers wait in the `Outbox` until all connections were served that the loop found readable at once. A client that
 sleeps is woken by the first of them, which costs more than sending it; for the others it is awake. Who is served alone
-waits for nothing.
+waits for nothing, and nobody waits for a large request of somebody else.
 """
 
 import asyncio
@@ -45,12 +45,12 @@ class Outbox:
     def add(self, sender: Sender) -> None:
         senders = self._senders
         if not senders:
-            self._loop.call_soon(self._send)
+            self._loop.call_soon(self.send)
         senders.append(sender)
         if len(senders) >= MAX_WAITING:
-            self._send()
+            self.send()
 
-    def _send(self) -> None:
+    def send(self) -> None:
         senders, self._senders = self._senders, []
         for sender in senders:
             sender.send_waiting()

@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from headrace.protocol.frame import IN_PLACE_BYTES
 from headrace.server.connection import MAX_UNSENT_BYTES, Connection, Reply
 from headrace.server.sending import MAX_WAITING, Outbox
 from tests.support.connection_pair import Pair, echo, framed, run
@@ -37,6 +40,29 @@ def test_nobody_waits_for_more_than_a_few_others() -> None:
         assert sent == senders[: 2 * MAX_WAITING]
         await asyncio.sleep(0)
         assert sent == senders
+
+    run(story)
+
+
+@pytest.mark.parametrize("size", [1000, IN_PLACE_BYTES + 1])
+def test_nobody_waits_for_a_large_request_of_somebody_else(size: int) -> None:
+    async def story(loop: asyncio.AbstractEventLoop) -> None:
+        sent: list[Noted] = []
+        sent_before: list[Noted] = []
+
+        def serve(*_: object) -> Reply:
+            sent_before.extend(sent)
+            return [b"done"]
+
+        pair = Pair(loop, serve, max_frame_bytes=1 << 20)
+        request = framed(bytes(size))
+        somebody = Noted(sent)
+        pair.outbox.add(somebody)
+        for piece in (request[:900], request[900:]):  # in the same turn of the loop
+            assert pair.client.send(piece) == len(piece)
+            pair.connection._readable()
+        assert sent_before == ([somebody] if size > IN_PLACE_BYTES else [])
+        pair.end()
 
     run(story)
 
