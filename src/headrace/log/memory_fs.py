@@ -224,7 +224,7 @@ class MemoryFileSystem:
         self.now_ms = 0
 
     def crash(self, random: Random) -> "MemoryFileSystem":
-        """What a machine finds after a power cut now. This file system must not be used any more."""
+        """What a machine finds after one possible power cut now. This file system stays as it is, for others."""
         survivor = MemoryFileSystem()
         survivor._root = self._root.after_crash(random)
         survivor.now_ms = self.now_ms

@@ -349,12 +349,12 @@ def test_a_crash_at_any_step_of_a_round_leaves_the_log_before_or_after_it(a_log:
     assert after < before
     assert steps > 20
     for cut in range(steps + 1):
+        story = a_log()
+        recovery_point, high_watermark = story.log.recovery_point, story.log.high_watermark
+        story.fs.power_steps = cut
+        with contextlib.suppress(PowerCut):
+            story.clean()
         for seed in range(6):
-            story = a_log()
-            recovery_point, high_watermark = story.log.recovery_point, story.log.high_watermark
-            story.fs.power_steps = cut
-            with contextlib.suppress(PowerCut):
-                story.clean()
             survivor = story.fs.crash(Random(1000 * cut + seed))
             if seed % 2:  # and once more, while the log is being opened
                 survivor = crash_while_opening(survivor, story.config, recovery_point, cut % 17, seed)

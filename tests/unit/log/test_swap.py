@@ -111,11 +111,11 @@ def test_a_power_cut_at_any_step_leaves_the_old_or_the_new_segments(bases: tuple
     assert steps > 20
     outcomes = set()
     for step in range(steps):
+        fs, log = a_log()
+        fs.power_steps = step
+        with pytest.raises(PowerCut):
+            swap_in(log, compacted(fs, log, *bases))
         for seed in range(seeds):
-            fs, log = a_log()
-            fs.power_steps = step
-            with pytest.raises(PowerCut):
-                swap_in(log, compacted(fs, log, *bases))
             survivor = fs.crash(Random(step * 100 + seed))
             again = Log.open(survivor, DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS, recovery_point=15)
             values = values_of(again)
@@ -254,12 +254,12 @@ def test_what_is_cut_off_during_a_swap_never_comes_back(offset: int, count: int,
 
 @pytest.mark.parametrize("count", range(STEPS + 1))
 def test_what_is_appended_after_a_cut_during_a_swap_may_be_torn(count: int) -> None:
+    fs, log, _ = steps_of_a_swap(count)
+    log.truncate_to(3)
+    expected = values_of(log)
+    for number in range(2):
+        append(log, b"%d" % number)
     for seed in range(20):
-        fs, log, _ = steps_of_a_swap(count)
-        log.truncate_to(3)
-        expected = values_of(log)
-        for number in range(2):
-            append(log, b"%d" % number)
         again = Log.open(fs.crash(Random(seed)), DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS)
         assert values_of(again) in [[*expected, *([b"0", b"1"][:kept])] for kept in range(3)]
 
@@ -301,11 +301,11 @@ def test_a_power_cut_while_a_swap_is_given_up_leaves_a_whole_log() -> None:
     old_values, new_values = values_of(a_log()[1]), values_of(steps_of_a_swap(STEPS)[1])
     outcomes = set()
     for step in range(2):  # a rename and a sync
+        fs, _, swap = steps_of_a_swap(2)
+        fs.power_steps = step
+        with pytest.raises(PowerCut):
+            swap.abandon()
         for seed in range(20):
-            fs, _, swap = steps_of_a_swap(2)
-            fs.power_steps = step
-            with pytest.raises(PowerCut):
-                swap.abandon()
             survivor = fs.crash(Random(seed))
             again = Log.open(survivor, DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS, recovery_point=15)
             assert values_of(again) in (old_values, mixed(old_values, new_values, 15))
@@ -332,11 +332,11 @@ def test_what_a_swap_has_left_that_was_given_up_is_cleared_away_wherever_the_pow
     clear(fs, log)
     assert left_overs(fs) == []
     for step in range(fs.steps - before):
+        fs, log = given_up()
+        fs.power_steps = step
+        with pytest.raises(PowerCut):
+            clear(fs, log)
         for seed in range(5):
-            fs, log = given_up()
-            fs.power_steps = step
-            with pytest.raises(PowerCut):
-                clear(fs, log)
             survivor = fs.crash(Random(seed))
             again = Log.open(survivor, DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS, recovery_point=15)
             assert values_of(again) == expected
@@ -348,9 +348,9 @@ def test_what_a_swap_has_left_that_was_given_up_is_cleared_away_wherever_the_pow
 def test_a_power_cut_while_the_next_start_settles_a_swap_costs_nothing_either(count: int) -> None:
     old_values, new_values = values_of(a_log()[1]), values_of(steps_of_a_swap(STEPS)[1])
     allowed = [mixed(old_values, new_values, base) for base in (0, 10, 15)]
+    fs, _, _ = steps_of_a_swap(count, synced=False)
     for seed in range(8):
         for step in range(60):
-            fs, _, _ = steps_of_a_swap(count, synced=False)
             survivor = fs.crash(Random(seed))
             survivor.power_steps = step
             try:
