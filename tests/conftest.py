@@ -1,5 +1,6 @@
 """Fixtures that many tests share. Those which run Apache Kafka are made once per session: a JVM costs a second."""
 
+import gc
 import signal
 
 import pytest
@@ -34,6 +35,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"in CI nothing may be missing, and Apache Kafka cannot run here: {missing}")
         for item in judged:
             item.add_marker(pytest.mark.skip(reason=f"Apache Kafka cannot run here: {missing}"))
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays until the end, and garbage is looked for among the rest only."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
