@@ -7,8 +7,11 @@ READY  := $(VENV)/.ready
 # Where this is set, every worker and every broker that tests start compiles all its modules anew: a second and more of each.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Parts of about the same length, each a process that reads its own tests only. Workers of one run would all read all of them.
+UNITS := units-protocol units-state units-clients units-others
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check units rules slow spark bench gen lock clean
+.PHONY: help setup demo test check $(UNITS) rules slow spark bench gen lock clean
 
 help:            ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,10 +31,19 @@ demo: $(READY)   ## see it all at work: orders, a Spark pipeline that is killed 
 check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about two minutes
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
-	@$(MAKE) --no-print-directory --jobs units rules
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target rules $(UNITS)
 
-units: $(READY)
-	$(BIN)/pytest tests --ignore tests/spark -m "not slow and not kafka" --quiet --numprocesses auto
+PROTOCOL := tests/unit/protocol
+STATE    := tests/unit/log tests/unit/cluster tests/unit/coordinator
+CLIENTS  := tests/unit/client tests/unit/cli
+
+units-protocol: TESTS := $(PROTOCOL)
+units-state:    TESTS := $(STATE)
+units-clients:  TESTS := $(CLIENTS)
+units-others:   TESTS := tests $(addprefix --ignore=,tests/spark $(PROTOCOL) $(STATE) $(CLIENTS))
+
+$(UNITS): $(READY)
+	$(BIN)/pytest $(TESTS) -m "not slow and not kafka" --quiet
 
 rules: $(READY)
 	$(BIN)/mypy
