@@ -16,8 +16,9 @@ from headrace.demo.truth import MINUTE_MS, countries, truth_of
 from headrace.demo.view import Progress, View
 from headrace.server.embedded import EmbeddedBroker
 
-MICRO_BATCHES: Final = 5  # of each query, at least: a middle in which to be killed; more would only cost time
-SEND_SECONDS: Final = 20.0
+MICRO_BATCHES: Final = 5  # of each query, at least, if it is killed: a middle to be killed in; more only cost time
+SEND_SECONDS: Final = 20.0  # at most: few orders come as quickly as many
+ORDERS_PER_SECOND: Final = 2500
 RESTARTS: Final = 5  # of a driver that ends by itself, as whoever watches over it in production would start it again
 GIVE_UP_SECONDS: Final = 1200.0  # a machine that is ten times as slow still gets to the end
 _LOOK_SECONDS: Final = 0.2
@@ -43,14 +44,16 @@ def run(settings: Settings, view: View) -> bool:
         view.restart_clock()
         view.say(f"a broker is up at {broker.address}")
         _prepare(broker, users)
+        seconds = min(SEND_SECONDS, len(orders) / ORDERS_PER_SECOND)
+        micro_batches = MICRO_BATCHES if settings.kills else 1
         driver = Driver(
-            settings.master, broker.address, directory, max_per_trigger=max(1, len(orders) // MICRO_BATCHES)
+            settings.master, broker.address, directory, max_per_trigger=max(1, len(orders) // micro_batches)
         )
         try:
             with (
                 closing(Watch(broker.address)) as watch,
                 closing(RevenueSoFar(broker.address)) as revenue,
-                sending(broker.address, topics.ORDERS, orders, seconds=SEND_SECONDS) as sent,
+                sending(broker.address, topics.ORDERS, orders, seconds=seconds) as sent,
             ):
                 story = _Story(settings.kills, len(orders), view, watch, driver, sent, revenue)
                 with view.live():
