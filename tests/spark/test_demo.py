@@ -1,7 +1,4 @@
-"""`headrace demo`, small, as a user would run it: killed in the middle it is right, and it ends when it is told to.
-
-That it says so if it is not right is seen where it runs on a cluster, in test_standalone.py.
-"""
+"""`headrace demo`, small, as a user would run it: killed in the middle it is right, and it ends when it is told to."""
 
 import os
 import re
@@ -14,8 +11,9 @@ import pytest
 
 import headrace
 from headrace.demo import topics
-from tests.support.demo_process import address_in, demo
+from tests.support.demo_process import address_in, demo, forge_order
 from tests.support.no_java import environment_without_java
+from tests.support.spark_settings import without_generated_code
 
 SECONDS = 1400
 
@@ -65,11 +63,41 @@ def test_on_a_machine_without_java_a_driver_that_is_killed_loses_and_doubles_not
         os.kill(driver, 0)
 
 
+@pytest.mark.timeout(SECONDS)
+def test_an_order_that_was_not_in_the_input_is_found_and_where_spark_runs_is_told_to_the_driver() -> None:
+    """The order is all that is different, and by one cent: everything else is as it must be, each order once."""
+    with demo("--orders", "500", "--kills", "0", "--master", "local[1]", env=without_generated_code()) as process:
+        assert process.stdout is not None
+        country = forge_order(address_in(process.stdout))
+        driver = driver_in(process.stdout)
+        assert b"--master\0local[1]\0" in Path(f"/proc/{driver}/cmdline").read_bytes()
+        output, errors = process.communicate(timeout=SECONDS - 120)
+    assert process.returncode == 1, output + errors
+    assert errors == "headrace: the results are not what they must be.\n"
+    assert "kill -9" not in output
+    assert "Not equal" in output
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "DIFFERENT" in line]
+    (revenue, wanted_cents, found_cents, _), (orders, wanted, found, _), doubled = lines
+    assert revenue.split(",")[0] == country
+    assert (orders, number(found) - number(wanted)) == ("orders that count", 1)
+    assert round(100 * (number(found_cents) - number(wanted_cents))) == 1
+    assert doubled == ["doubled", "0", "1", "DIFFERENT"]
+
+
+def number(cell: str) -> float:
+    return float(cell.replace(",", ""))
+
+
+def driver_in(output: Iterable[str]) -> int:
+    """The process of the first driver."""
+    return next(int(found[1]) for line in output if (found := re.search(r"starts, process (\d+)", line)))
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_demo_that_is_told_to_end_takes_its_driver_with_it(number: signal.Signals) -> None:
     with demo("--orders", "600") as process:
         assert process.stdout is not None
-        driver = next(int(found[1]) for line in process.stdout if (found := re.search(r"starts, process (\d+)", line)))
+        driver = driver_in(process.stdout)
         os.kill(driver, 0)
         process.send_signal(number)
         assert process.wait(120) == 128 + number

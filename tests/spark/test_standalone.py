@@ -1,6 +1,7 @@
 """Pipelines on a real Spark cluster: a master and two workers of Spark's own, processes on this machine."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -12,8 +13,7 @@ import pytest
 
 import headrace
 from tests.support.both_brokers import unique
-from tests.support.demo_process import address_in, demo, forge_order
-from tests.support.driver_processes import GIVEN_UP, end
+from tests.support.driver_processes import DRIVER_SECONDS, GIVEN_UP, end
 from tests.support.kafka_tools import REPOSITORY
 from tests.support.spark_settings import without_generated_code
 from tests.support.streams_cluster import DRIVER_ENVIRONMENT, WORKERS, Cluster, spark_cluster
@@ -36,34 +36,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, spark_archive: Path) -> It
 
 def driver_environment() -> dict[str, str]:
     return without_generated_code() | DRIVER_ENVIRONMENT
-
-
-def test_the_demo_on_a_cluster_of_two_workers_survives_a_killed_driver_and_finds_an_order_that_was_not_in_the_input(
-    cluster: Cluster,
-) -> None:
-    """The order is all that is different, and by one cent: everything else is as it must be, each order once."""
-    with demo("--orders", "2000", "--master", cluster.url, env=driver_environment()) as process:
-        assert process.stdout is not None
-        country = forge_order(address_in(process.stdout))
-        output, errors = process.communicate(timeout=SECONDS - 120)
-    assert process.returncode == 1, output + errors
-    assert errors == "headrace: the results are not what they must be.\n"
-    assert "kill -9" in output
-    assert "Not equal" in output
-    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in output.splitlines() if "DIFFERENT" in line]
-    (revenue, wanted_cents, found_cents, _), (orders, wanted, found, _), doubled = lines
-    assert revenue.split(",")[0] == country
-    assert (orders, number(found) - number(wanted)) == ("orders that count", 1)
-    assert round(100 * (number(found_cents) - number(wanted_cents))) == 1
-    assert doubled == ["doubled", "0", "1", "DIFFERENT"]
-    wait_until(lambda: not cluster.state()["activeapps"], "both drivers are gone")
-    applications = [(each["name"], each["cores"]) for each in cluster.state()["completedapps"]]
-    assert len(applications) >= 2, "one that was killed, and one that went on"
-    assert set(applications) == {("demo", WORKERS)}, "each of them on both workers"
-
-
-def number(cell: str) -> float:
-    return float(cell.replace(",", ""))
 
 
 class Orders:
@@ -135,6 +107,15 @@ class Driver:
                 self._command, env=self._environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
             )
 
+    @property
+    def group(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def wait_killed(self) -> None:
+        assert self._process is not None
+        assert self._process.wait(DRIVER_SECONDS) == -signal.SIGKILL, self._log.read_text()[-4000:]
+
     def goes_on(self) -> bool:
         """It runs, or runs again; a failure of its own is the test's."""
         assert self._process is not None
@@ -150,10 +131,10 @@ class Driver:
             end(self._process)
 
 
-def test_keyed_state_on_a_shared_path_survives_a_worker_that_is_killed_in_the_middle_of_a_task(
+def test_keyed_state_on_a_shared_path_survives_a_driver_and_a_worker_that_are_killed_in_the_middle_of_a_task(
     cluster: Cluster, broker: headrace.Broker, tmp_path: Path
 ) -> None:
-    """A table joined, a reduce and a processor. This is the last test of the cluster, which has a worker less then."""
+    """A table joined, a reduce and a processor, on both workers before and after the driver dies, and then on one."""
     orders = Orders(broker.address)
     mark = tmp_path / "mark"
     shared = tmp_path / "shared"
@@ -169,12 +150,25 @@ def test_keyed_state_on_a_shared_path_survives_a_worker_that_is_killed_in_the_mi
     def wait_for_all(what: str) -> None:
         wait_until(lambda: driver.goes_on() and orders.are_all_there(), what, seconds=WAIT_SECONDS)
 
+    def end_in_a_task(**named: Any) -> None:
+        mark.with_name("new").write_text(json.dumps(named))
+        mark.with_name("new").rename(mark)  # there at once, and whole
+
     orders.send(40)
     try:
         driver.start()
         wait_for_all("the first orders, on two workers")
-        mark.with_name("new").write_text(" ".join(map(str, cluster.workers)))
-        mark.with_name("new").rename(mark)  # there at once, and whole
+        end_in_a_task(driver=driver.group)
+        orders.send(40)
+        driver.wait_killed()
+        assert not orders.are_all_there()
+        driver.start()
+        wait_for_all("the orders of whose tasks the driver has died")
+        wait_until(lambda: len(cluster.state()["activeapps"]) == 1, "the driver that was killed is missed")
+        applications = [each for kind in ("activeapps", "completedapps") for each in cluster.state()[kind]]
+        assert len(applications) >= 2, "one that was killed, and one that goes on"
+        assert {(each["name"], each["cores"]) for each in applications} == {(orders.name, WORKERS)}, "on both workers"
+        end_in_a_task(workers=cluster.workers)
         orders.send(40)
         wait_for_all("the orders of whose tasks one was killed")
         assert not mark.exists()

@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import pyspark
@@ -21,11 +22,14 @@ DRIVER_ENVIRONMENT: Final = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_EXECUTOR_MEMO
 
 
 class Cluster(NamedTuple):
-    """`workers` are the process ids of its workers. What they start for an application are children of theirs."""
+    """`workers` are the process ids of its workers, by their directories.
+
+    What a worker starts for an application are children of its own, in a directory below its own.
+    """
 
     url: str
     page: str
-    workers: tuple[int, ...] = ()
+    workers: Mapping[str, int] = MappingProxyType({})
 
     def state(self) -> dict[str, Any]:
         """What the master's page says, for programs."""
@@ -52,12 +56,13 @@ def spark_cluster(directory: Path, archive: Path) -> Iterator[Cluster]:
     with ExitStack() as stack:
         stack.enter_context(_running(master, environment, directory / "master.log"))
         wait_until(lambda: _answers(made), "the master's page", seconds=240)
-        workers = []
+        workers = {}
         for number in range(WORKERS):
-            command = [*worker, "--work-dir", str(directory / f"worker{number}"), made.url]
-            workers.append(stack.enter_context(_running(command, environment, directory / f"worker{number}.log")))
+            work = str(directory / f"worker{number}")
+            command = [*worker, "--work-dir", work, made.url]
+            workers[work] = stack.enter_context(_running(command, environment, directory / f"worker{number}.log"))
         wait_until(lambda: made.state()["aliveworkers"] == WORKERS, "two workers", seconds=240)
-        yield made._replace(workers=tuple(workers))
+        yield made._replace(workers=workers)
 
 
 @contextmanager

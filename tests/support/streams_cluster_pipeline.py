@@ -1,11 +1,14 @@
-"""A pipeline with keyed state for a cluster, of which a worker can be made to die in the middle of a task.
+"""A pipeline with keyed state for a cluster, whose driver or worker can be made to die in the middle of a task.
 
     headrace pipeline run tests/support/streams_cluster_pipeline.py --master spark://... --state file:///...
 
-The app's name is in HEADRACE_TEST_APP. When the file that HEADRACE_TEST_MARK names is there, with the process ids of
-workers, the first task that sees it takes it away and kills the worker that it runs on, as if its machine was lost.
+The app's name is in HEADRACE_TEST_APP. When the file that HEADRACE_TEST_MARK names is there, the first task that sees
+it takes it away. If the file names the process group of the driver, it is killed, its JVM and all. If it names workers,
+their directories and process ids, the one that the task runs on is killed with all that it has started, as if its
+machine was lost.
 """
 
+import json
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -20,28 +23,34 @@ NAME = os.environ["HEADRACE_TEST_APP"]
 
 def passes(mark: str) -> Callable[[Row], bool]:
     def check(row: Row) -> bool:
-        end_worker(mark)
+        end_somebody(mark)
         return True
 
     return check
 
 
-def end_worker(mark: str) -> None:
+def end_somebody(mark: str) -> None:
     try:
-        workers = {int(word) for word in Path(mark).read_text().split()}
+        named = json.loads(Path(mark).read_text())
         Path(mark).unlink()
     except FileNotFoundError:  # or another task was faster
         return
-    chain = [os.getpid()]  # this process of Python's, the one that made it, the executor, the worker
-    while chain[-1] not in workers:
-        chain.append(parent_of(chain[-1]))
-    for process in reversed(chain):
+    if "driver" in named:
+        os.killpg(named["driver"], signal.SIGKILL)
+    else:
+        end_worker(named["workers"])
+
+
+def end_worker(workers: dict[str, int]) -> None:
+    here = Path.cwd()  # in the directory of the worker, whose executor has started this process
+    (worker,) = (worker for directory, worker in workers.items() if here.is_relative_to(directory))
+    for process in (worker, *children_of(worker), os.getpid()):
         os.kill(process, signal.SIGKILL)
 
 
-def parent_of(process: int) -> int:
-    status = Path(f"/proc/{process}/stat").read_text()
-    return int(status.rpartition(")")[2].split()[1])  # behind the name, which may have anything in it: state, parent
+def children_of(parent: int) -> list[int]:
+    tasks = Path(f"/proc/{parent}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 def both(one: Row, other: Row) -> Row:
