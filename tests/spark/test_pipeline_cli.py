@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import headrace as client
 from tests.support.command_line import done, headrace
-from tests.support.spark_settings import without_generated_code
+from tests.support.spark_settings import with_plain_python, without_generated_code
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
@@ -106,7 +106,7 @@ def test_ctrl_c_of_a_terminal_ends_it_without_noise_and_the_next_run_goes_on(
     file = written(tmp_path, broker, "interrupted", counts=False)
     produce(broker, "interrupted-in", *range(5))
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "pipeline", "run", file]
-    environment = without_generated_code()
+    environment = without_generated_code(with_plain_python())
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:

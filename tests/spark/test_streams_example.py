@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import headrace
 from headrace.streams import App, Json
+from tests.support.spark_settings import with_plain_python
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OUTPUTS = Path(__file__).parent / "example_outputs"
@@ -29,6 +30,7 @@ def test_the_example_of_a_pipeline_prints_what_it_should_and_nothing_else(tmp_pa
     done = subprocess.run(
         [sys.executable, "-W", "error", str(EXAMPLES / "sales_pipeline.py")],
         cwd=tmp_path,
+        env=with_plain_python(),
         capture_output=True,
         text=True,
         timeout=800,

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Final
 
 # Compiled once and not optimised: tests run little and start often. Half the CPU time until the first results. Without
@@ -18,7 +19,6 @@ QUICK_START: Final = _NO_CODE | {
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     # A worker that starts on a machine with other work may need longer than Spark's 15 seconds to call back.
     "spark.python.authenticate.socketTimeout": "2m",
-    "spark.python.daemon.module": "tests.support.spark_daemon",
 }
 
 # For the session that tests share, too. Hadoop forks a `chmod` for each file of a checkpoint and for the file of its
@@ -27,11 +27,16 @@ _FORKED_AT_ONCE: Final = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.plat
 SHARED: Final = QUICK_START | {"spark.driver.extraJavaOptions": JAVA_OPTIONS + _FORKED_AT_ONCE}
 
 
-def without_generated_code() -> dict[str, str]:
-    """The environment of a program that tests start as a user would, to see something else than how queries run.
+def with_plain_python() -> dict[str, str]:
+    """The environment of a program whose Spark starts Python as it does for users: see `forked_python.py`."""
+    return {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+
+
+def without_generated_code(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """This environment, for a program that tests start as a user would, to see something else than how queries run.
 
     Not by a spark-defaults.conf: its directory would come first on the class path, where the archive of Spark's classes
     does not fit any more, without a word, and a driver would take seconds of CPU time more.
     """
     settings = " ".join(f"-D{name}={value}" for name, value in _NO_CODE.items())
-    return {**os.environ, "SPARK_SUBMIT_OPTS": f"{JAVA_OPTIONS} {settings}"}
+    return {**environment, "SPARK_SUBMIT_OPTS": f"{JAVA_OPTIONS} {settings}"}
