@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 # Parts of about the same length, each a process that reads its own tests only. Workers of one run would all read all of them.
-UNITS := units-protocol units-state units-clients units-others
+UNITS := units-client units-server units-protocol units-state units-others
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check $(UNITS) rules slow spark bench gen lock clean
@@ -28,19 +28,21 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)   ## see it all at work: orders, a Spark pipeline that is killed and comes back, every number right
 	@$(BIN)/headrace demo
 
-check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about two minutes
+check: $(READY)  ## format, lint, types, import rules, generated code, unit tests: about a minute
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target rules $(UNITS)
 
 PROTOCOL := tests/unit/protocol
 STATE    := tests/unit/log tests/unit/cluster tests/unit/coordinator
-CLIENTS  := tests/unit/client tests/unit/cli
+SERVER   := tests/unit/server
+CLIENT   := tests/unit/client
 
 units-protocol: TESTS := $(PROTOCOL)
 units-state:    TESTS := $(STATE)
-units-clients:  TESTS := $(CLIENTS)
-units-others:   TESTS := tests $(addprefix --ignore=,tests/spark $(PROTOCOL) $(STATE) $(CLIENTS))
+units-server:   TESTS := $(SERVER)
+units-client:   TESTS := $(CLIENT) --numprocesses 4 # they wait more than they compute
+units-others:   TESTS := tests $(addprefix --ignore=,tests/spark $(PROTOCOL) $(STATE) $(SERVER) $(CLIENT))
 
 $(UNITS): $(READY)
 	$(BIN)/pytest $(TESTS) -m "not slow and not kafka" --quiet
