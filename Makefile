@@ -54,7 +54,7 @@ rules: $(READY)
 	$(BIN)/python tools/compatibility.py --check
 
 test: check      ## everything: check, then the slow tests, Apache Kafka as the judge, and Spark
-	@$(MAKE) --no-print-directory --keep-going slow spark # one run shows all that fails
+	@$(MAKE) --no-print-directory --jobs --keep-going slow spark # one run shows all that fails; while some wait, others compute
 
 slow: $(READY)
 	$(BIN)/pytest tests --ignore tests/spark -m "slow or kafka" --quiet --numprocesses 4 # they wait as much as they compute
