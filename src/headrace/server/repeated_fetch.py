@@ -32,6 +32,7 @@ from headrace.protocol.messages.fetch import (
 )
 from headrace.protocol.primitives import uvarint
 from headrace.server.clock import Timer
+from headrace.server.commit_batch import differences
 from headrace.server.connection import Connection, Reply
 from headrace.server.context import Context
 from headrace.server.fetch_sessions import NO_EPOCH, NO_SESSION
@@ -47,7 +48,8 @@ _TOPIC_IDS_SINCE: Final = 13
 _HEAD_BYTES: Final = 8  # of a request: the API's key, its version, and the correlation id
 _OFFSET: Final = Struct(">q")
 _NUMBER_BYTES: Final = 4  # of a correlation id
-_MARK: Final = 0x4142434445464748  # an offset that is easily found
+_ZEROS: Final = 0  # an offset, and another one that differs from it in each byte
+_ONES: Final = -1
 _OFFSETS: Final = Struct(">qqq")  # of an answer: high watermark, last stable offset, log start offset
 _BEHIND_OFFSETS_BYTES: Final = 5  # no aborted transactions, no other replica to read from
 _NO_RECORDS: Final = b"\x01"  # their length, plus one
@@ -96,8 +98,8 @@ class _Remembered:
         self.is_committed = request.isolation_level == _READ_COMMITTED
         self.max_bytes = min(request.max_bytes, max(row.partition_max_bytes, 0))
         self.max_wait_ms = request.max_wait_ms
-        answer = _empty_answer(version, request)
-        offsets_at = answer.index(_OFFSETS.pack(_MARK, _MARK, _MARK))
+        answer = _empty_answer(version, request, _ZEROS)
+        offsets_at = next(differences(answer, _empty_answer(version, request, _ONES)))
         length_at = offsets_at + _OFFSETS.size + _BEHIND_OFFSETS_BYTES
         assert answer[length_at : length_at + 1] == _NO_RECORDS, f"no length of records at {length_at} of {answer!r}"
         self._around_offsets = answer[_NUMBER_BYTES:offsets_at], answer[offsets_at + _OFFSETS.size : length_at]
@@ -188,7 +190,8 @@ class RepeatedFetch:
         encode = load(FETCH_KEY).encode_request[version]
         if frame[body_at:] != b"".join(encode(request)):
             return
-        offset_at = body_at + b"".join(encode(_with_offset(request, _MARK))).find(_OFFSET.pack(_MARK))
+        zeros, ones = (b"".join(encode(_with_offset(request, offset))) for offset in (_ZEROS, _ONES))
+        offset_at = body_at + next(differences(zeros, ones))
         hurried = b"".join([frame[:body_at], *encode(request._replace(max_wait_ms=0))])
         self._known = _Remembered(version, bytes(frame), hurried, offset_at, request)
 
@@ -271,11 +274,11 @@ def _with_offset(request: FetchRequest, offset: int) -> FetchRequest:
     return request._replace(topics=[topic._replace(partitions=rows)])
 
 
-def _empty_answer(version: int, request: FetchRequest) -> bytes:
-    """Without records, and with marks for its offsets."""
+def _empty_answer(version: int, request: FetchRequest, offset: int) -> bytes:
+    """Without records, and with this for each of its offsets."""
     ((name, topic_id, (row,), _),) = request.topics
     aborted: list[AbortedTransaction] | None = [] if request.isolation_level == _READ_COMMITTED else None
-    found = PartitionData(row.partition, 0, _MARK, _MARK, _MARK, aborted_transactions=aborted, records=b"")
+    found = PartitionData(row.partition, 0, offset, offset, offset, aborted_transactions=aborted, records=b"")
     response = FetchResponse(responses=[FetchableTopicResponse(name, topic_id, [found])])
     header = write_response_header(0, response_header_version(FETCH_KEY, version))
     return b"".join([header, *load(FETCH_KEY).encode_response[version](response)])

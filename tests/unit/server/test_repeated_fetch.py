@@ -27,11 +27,12 @@ WAITING = "waiting"
 class Duel:
     """Two brokers get the same requests; one of them forgets each time what it has seen."""
 
-    def __init__(self, version: int = 16) -> None:
+    def __init__(self, version: int = 16, topic: str = "t") -> None:
         self.version = version
+        self.topic = topic
         self.remembering, self.forgetful = OneNode(), OneNode()
         self.asker = Asker()
-        self.topic_ids = [node.create_topic("t", partitions=MAX_TRIES + 2) for node in self.nodes]
+        self.topic_ids = [node.create_topic(topic, partitions=MAX_TRIES + 2) for node in self.nodes]
         assert self.topic_ids[0] == self.topic_ids[1]
 
     @property
@@ -43,14 +44,16 @@ class Duel:
             change(node)
 
     def append(self, *values: bytes, partition: int = 0, **how: Any) -> None:
-        self.change(lambda node: node.partition("t", partition).append(a_batch(*values, **how), acks=1, now_ms=NOW_MS))
+        self.change(
+            lambda node: node.partition(self.topic, partition).append(a_batch(*values, **how), acks=1, now_ms=NOW_MS)
+        )
 
     def frame(
         self, offset: int, *, number: int = 1, partition: int = 0, client: str = "client", **fields: Any
     ) -> bytes:
         row = FetchPartition(partition, fetch_offset=offset, partition_max_bytes=1000)
         row = row._replace(**fields.pop("row", {}))
-        topic = FetchTopic("t", self.topic_ids[0], [row])
+        topic = FetchTopic(self.topic, self.topic_ids[0], [row])
         request = FetchRequest(max_wait_ms=500, min_bytes=1, topics=[topic])._replace(**fields)
         header = write_request_header(RequestHeader(FETCH_KEY, self.version, number, client))
         return b"".join([header, *load(FETCH_KEY).encode_request[self.version](request)])
@@ -131,6 +134,16 @@ def test_a_fetch_like_the_one_before_is_not_decoded(version: int) -> None:
     assert duel.fetch(0).row(version).high_watermark == 2
     assert bytes(duel.fetch(1, number=2).row(version).records)[:8] == (1).to_bytes(8, "big")
     assert duel.repeats(duel.frame(1, number=3))
+
+
+@pytest.mark.parametrize("name", ["ABCDEFGH", "00000000", "ABCDEFGH" * 4])
+def test_an_offset_is_not_looked_for_in_a_name(name: str) -> None:
+    duel = Duel(version=12, topic=name)
+    for _ in range(3):
+        duel.append(b"a")
+    for offset in range(3):
+        assert bytes(duel.fetch(offset).row(12).records)[:8] == offset.to_bytes(8, "big")
+    assert duel.repeats(duel.frame(1))
 
 
 @pytest.mark.parametrize("size", [1, 60, 900, 5_000, 20_000, 70_000, 3_000_000])
