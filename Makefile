@@ -54,10 +54,10 @@ rules: $(READY)
 	$(BIN)/python tools/compatibility.py --check
 
 test: check      ## everything: check, then the slow tests, Apache Kafka as the judge, and Spark
-	@$(MAKE) --no-print-directory --jobs --keep-going slow spark # one run shows all that fails; while some wait, others compute
+	@$(MAKE) --no-print-directory --keep-going slow spark # one run shows all that fails
 
 slow: $(READY)
-	$(BIN)/pytest tests --ignore tests/spark -m "slow or kafka" --quiet --numprocesses 4 # they wait as much as they compute
+	$(BIN)/pytest tests --ignore tests/spark -m "slow or kafka" --quiet --numprocesses 6 # they wait as much as they compute
 
 spark: $(READY)
 	$(BIN)/pytest tests/spark --quiet --numprocesses 3 --dist loadfile --no-loadscope-reorder # the longest files come first

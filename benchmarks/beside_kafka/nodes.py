@@ -24,7 +24,7 @@ READY_SECONDS: Final = 120.0
 STOP_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.001
 _PROBE: Final = bytes.fromhex("0000000a 0012 0000 00000001 ffff")  # ApiVersions 0 without a client id
-_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+_ALL_THREADS_SCHEDULED: Final = 2  # the lowest bits of the number of a process's CPU clock: see clock_getcpuclockid(3)
 
 _JVM: Final = (
     "-Xmx1G",
@@ -160,9 +160,8 @@ class Node(ABC):
         return self._process.pid
 
     def cpu_seconds(self) -> float:
-        """Of all its threads, since its start; in steps of 10 ms."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+        """Of all its threads, since its start. In /proc it stands in steps of 10 ms, which is much of a short round."""
+        return time.clock_gettime(~self.pid << 3 | _ALL_THREADS_SCHEDULED)
 
     def memory_bytes(self) -> int:
         """Resident now."""
