@@ -342,7 +342,10 @@ class Connection:
         budget = MAX_SEND_BYTES
         try:
             while self._unsent and budget > 0:
-                budget -= self._send_some()
+                sent = send_some(self._sock, self._unsent)
+                self._unsent_bytes -= sent
+                budget -= sent
+                self.silent_since_ms = ACTIVE
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
@@ -358,13 +361,6 @@ class Connection:
             else:
                 self._loop.remove_writer(self._sock.fileno())
         self._ask_to_go_on()
-
-    def _send_some(self) -> int:
-        """One system call's worth of what is unsent. How much the socket took."""
-        sent = send_some(self._sock, self._unsent)
-        self._unsent_bytes -= sent
-        self.silent_since_ms = ACTIVE
-        return sent
 
     # Closing
 

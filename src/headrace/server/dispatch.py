@@ -69,7 +69,7 @@ class Dispatcher:
         self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int
     ) -> Reply | Later[Reply] | None:
         """Serve the request in buffer[start:end]. Raises ProtocolError."""
-        if self._around is None and not self._context.quotas.is_active:
+        if self._may_pass_handlers():
             reply = _serve_repeated(connection, buffer, view, start, end)
             if reply is not None:
                 return reply
@@ -115,7 +115,7 @@ class Dispatcher:
             return None
         if isinstance(response, Later):
             return response.map(partial(_reply, route, correlation_id))
-        reply = route.frame(correlation_id, route.header_version, route.encode(response))
+        reply = _reply(route, correlation_id, response)
         if meter is not None:
             meter.end()
         elif key == PRODUCE_KEY:

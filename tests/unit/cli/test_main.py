@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
+from typing import BinaryIO
 
 import click
 import pytest
@@ -56,6 +57,11 @@ def test_python_runs_it_as_a_module() -> None:
     assert done.stdout == f"headrace {version('headrace')}\n"
 
 
+def headrace_into(output: BinaryIO | int, command: list[str]) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "headrace", *command]
+    return subprocess.run(program, stdout=output, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -70,14 +76,7 @@ def test_python_runs_it_as_a_module() -> None:
 )
 def test_output_that_cannot_be_written_is_told_in_a_line(command: list[str]) -> None:
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "headrace", *command],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = headrace_into(full, command)
     told = "headrace: Cannot write: No space left on device.\n  What is missing was not printed.\n"
     assert (done.returncode, done.stderr) == (2, told)
 
@@ -89,14 +88,7 @@ def test_a_pipe_that_nobody_reads_ends_it_silently(command: list[str]) -> None:
     nobody, pipe = os.pipe()
     os.close(nobody)
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "headrace", *command],
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        done = headrace_into(pipe, command)
     finally:
         os.close(pipe)
     assert (done.returncode, done.stderr) == (1, "")

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
@@ -38,6 +38,7 @@ from headrace.server.later import Later
 from headrace.server.repeated_commits import MAX_TOGETHER, MAX_TRIES
 from headrace.server.sending import Outbox
 from tests.support.one_node import Asker, OneNode
+from tests.support.two_brokers import TwoBrokers
 
 COMMIT = 8
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -48,24 +49,12 @@ FLEXIBLE_SINCE = 8
 Rows = Sequence[tuple[int, int, int, str | None]]  # partition, offset, leader epoch, metadata
 
 
-class Duel:
-    """Two brokers get the same requests; one of them forgets each time what it has seen."""
-
+class Duel(TwoBrokers):
     def __init__(self, version: int = 9) -> None:
-        self.version = version
-        self.remembering, self.forgetful = OneNode(), OneNode()
-        self.asker = Asker()
+        super().__init__(version)
         self.topic_ids = [node.create_topic("t", partitions=200) for node in self.nodes]
         self.change(lambda node: node.create_topic("u", partitions=2))
         self.change(lambda node: node.create_topic(OFFSETS_TOPIC, 1, cleanup_policy="compact"))
-
-    @property
-    def nodes(self) -> tuple[OneNode, OneNode]:
-        return self.remembering, self.forgetful
-
-    def change(self, change: Callable[[OneNode], object]) -> None:
-        for node in self.nodes:
-            change(node)
 
     def ask(self, api: str, version: int, request: Any) -> Any:
         """Something else than a commit, and what the one that remembers says."""

@@ -18,30 +18,19 @@ from headrace.server.later import Later
 from headrace.server.repeated_fetch import FETCH_KEY, MAX_REQUEST_BYTES, MAX_TRIES
 from tests.support.log_batches import a_batch
 from tests.support.one_node import NOW_MS, Asker, OneNode
+from tests.support.two_brokers import TwoBrokers
 
 VERSIONS = range(12, 19)
 COMMITTED = 1
 WAITING = "waiting"
 
 
-class Duel:
-    """Two brokers get the same requests; one of them forgets each time what it has seen."""
-
+class Duel(TwoBrokers):
     def __init__(self, version: int = 16, topic: str = "t") -> None:
-        self.version = version
+        super().__init__(version)
         self.topic = topic
-        self.remembering, self.forgetful = OneNode(), OneNode()
-        self.asker = Asker()
         self.topic_ids = [node.create_topic(topic, partitions=MAX_TRIES + 2) for node in self.nodes]
         assert self.topic_ids[0] == self.topic_ids[1]
-
-    @property
-    def nodes(self) -> tuple[OneNode, OneNode]:
-        return self.remembering, self.forgetful
-
-    def change(self, change: Callable[[OneNode], object]) -> None:
-        for node in self.nodes:
-            change(node)
 
     def append(self, *values: bytes, partition: int = 0, **how: Any) -> None:
         self.change(

@@ -1,7 +1,7 @@
 """A request that repeats the one before is answered, and refused, as if it had been decoded."""
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
@@ -22,6 +22,7 @@ from headrace.server.later import Later
 from headrace.server.repeated_produce import MAX_REMEMBERED
 from tests.support.log_batches import a_batch
 from tests.support.one_node import Asker, OneNode
+from tests.support.two_brokers import TwoBrokers
 
 PRODUCE = 0
 VERSIONS = [9, 10, 11, 12, 13]
@@ -30,18 +31,10 @@ LEADER_EPOCH_AT = 12
 MAGIC_AT = 16
 
 
-class Duel:
-    """Two brokers get the same requests; one of them forgets each time what it has seen."""
-
+class Duel(TwoBrokers):
     def __init__(self, version: int = 12) -> None:
-        self.version = version
-        self.remembering, self.forgetful = OneNode(), OneNode()
-        self.asker = Asker()
+        super().__init__(version)
         self.topic_ids = [node.create_topic("t", partitions=40) for node in self.nodes]
-
-    @property
-    def nodes(self) -> tuple[OneNode, OneNode]:
-        return self.remembering, self.forgetful
 
     def frame(
         self,
@@ -87,10 +80,6 @@ class Duel:
             log.high_watermark,
             log.read(log.log_start_offset, max_bytes=1 << 20).read(),
         )
-
-    def change(self, change: Callable[[OneNode], object]) -> None:
-        for node in self.nodes:
-            change(node)
 
 
 def _outcome(node: OneNode, asker: Asker, frame: bytes) -> object:
