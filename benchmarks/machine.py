@@ -15,7 +15,7 @@ from typing import Final, Self
 
 NOISE: Final = 0.1  # of a core: more than this by others is told
 _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
-_TOUCHED: Final = 0.6  # of the memory that is free: what is measured needs less, and nobody else is to be pushed out
+_MOST_TOUCHED: Final = 0.6  # of the memory that is free: nobody else is to be pushed out
 _TOUCH: Final = """
 import mmap, sys
 size = int(sys.argv[1])
@@ -70,13 +70,13 @@ class Disturbance:
         return f"NOT QUIET: others took {self.others:.0%} of a core, and the host {self.stolen:.0%}"
 
 
-def touch_memory() -> None:
-    """Have the memory that will be needed from the host, if this machine is a virtual one.
+def touch_memory(size_bytes: int) -> None:
+    """Have the memory that will be needed from the host, if this machine is a virtual one; and right before it is.
 
-    A host gives it page by page when it is used, and takes back what is free for some minutes. To have a GB takes a
-    core 3 s, as opposed to 0.5 s for memory that is there. Without this, that is what is measured of whoever comes
-    first to new memory: 16 KB batches went at 826 MB/s in one round and at 248 MB/s in the next one.
+    A host gives it page by page when it is used, and takes back what is free within a minute. To have a GB takes a core
+    3 s, as opposed to 0.5 s for memory that is there. Without this, that is what is measured of whoever comes first to
+    new memory: 16 KB batches went at 826 MB/s in one round and at 248 MB/s in the next one.
     """
     available = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable"))
-    size_bytes = int(int(available.split()[1]) * 1024 * _TOUCHED) >> 28 << 28
-    subprocess.run([sys.executable, "-c", _TOUCH, str(size_bytes)], check=True)
+    most_bytes = int(int(available.split()[1]) * 1024 * _MOST_TOUCHED)
+    subprocess.run([sys.executable, "-c", _TOUCH, str(min(size_bytes, most_bytes) >> 28 << 28)], check=True)

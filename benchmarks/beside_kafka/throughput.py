@@ -19,6 +19,7 @@ from benchmarks.machine import Disturbance, Moment
 
 KB: Final = 1 << 10
 MB: Final = 1 << 20
+GB: Final = 1 << 30
 SINK_SECONDS: Final = 1.0
 BUSY: Final = 0.9  # of a core: the generator may be what is measured
 HEADROOM: Final = 1.1  # what the generator must reach alone, as a multiple of what it measures
@@ -42,7 +43,7 @@ class Turn:
 
 def tiny(contest: Contest) -> Figure:
     workload = Workload("produce", batch_bytes=200, connections=16, in_flight=5)
-    ours, kafkas = by_time(contest, "tiny", workload)
+    ours, kafkas = by_time(contest, "tiny", workload, memory_bytes=GB)
     return Figure.beside(
         "produce 200 B, 16 connections x 5",
         "requests/s",
@@ -55,8 +56,7 @@ def tiny(contest: Contest) -> Figure:
 
 def medium(contest: Contest) -> Figure:
     workload = Workload("produce", batch_bytes=16 * KB, connections=16, in_flight=5)
-    contest.prepare_memory()
-    ours, kafkas = by_time(contest, "medium", workload)
+    ours, kafkas = by_time(contest, "medium", workload, memory_bytes=4 * GB)
     return _megabytes("produce 16 KB, 16 connections x 5", ours, kafkas, workload, goal=1.4)
 
 
@@ -64,7 +64,6 @@ def large(contest: Contest) -> Figure:
     """Sustained, all retained: each round writes everything into a new topic, which is then deleted."""
     effort = contest.effort
     _check_room(contest, effort.sustained_bytes)
-    contest.prepare_memory()
     workload = Workload("produce", batch_bytes=MB, connections=8, in_flight=2)
 
     def write(node: Node, size_bytes: int) -> Turn:
@@ -75,7 +74,11 @@ def large(contest: Contest) -> Figure:
         return turn
 
     contest.take_turns(1, lambda node: write(node, effort.sustained_bytes // 8))
-    ours, kafkas = contest.take_turns(effort.sustained_rounds, lambda node: write(node, effort.sustained_bytes))
+    ours, kafkas = contest.take_turns(
+        effort.sustained_rounds,
+        lambda node: write(node, effort.sustained_bytes),
+        memory_bytes=effort.sustained_bytes + GB,
+    )
     name = f"produce 1 MB, 8 connections x 2, {effort.sustained_bytes >> 30} GB retained"
     return _megabytes(name, ours, kafkas, workload, goal=2.0)
 
@@ -108,6 +111,7 @@ def by_time(
     workload: Workload,
     filling: Workload | None = None,
     configs: dict[str, str] | None = None,
+    memory_bytes: int = 0,
 ) -> list[list[Turn]]:
     """Warm up, then rounds of the same length, all into one topic."""
     effort = contest.effort
@@ -121,7 +125,7 @@ def by_time(
         return _turn(node, replace(workload, topic=topic, topic_id=topic_ids[node], seconds=seconds))
 
     contest.take_turns(1, lambda node: load(node, effort.warm_up_seconds if node.needs_warm_up else 1.0))
-    turns = contest.take_turns(effort.rounds, lambda node: load(node, effort.seconds))
+    turns = contest.take_turns(effort.rounds, lambda node: load(node, effort.seconds), memory_bytes=memory_bytes)
     for node in contest.nodes:
         delete_topic(node, topic)
     return turns
