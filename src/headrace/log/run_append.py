@@ -15,7 +15,7 @@ batches may still be tried alone. There may be room for some of them.
 Bounds: MAX_RUN_BYTES; how many batches are offered is the caller's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +52,7 @@ def append_run(log: "Log", batches: Sequence[memoryview], leader_epoch: int) -> 
     state = None
     (producer_id,) = _PRODUCER_ID(batches[0])
     if producer_id != NO_PRODUCER_ID:
-        state = _producer_that_may_go_on(log, producer_id)
+        state = producer_that_may_go_on(log, producer_id)
         if state is None:
             return []
     placed = _place(log, batches, leader_epoch, producer_id, state)
@@ -62,14 +62,16 @@ def append_run(log: "Log", batches: Sequence[memoryview], leader_epoch: int) -> 
         position = write_at_end(log, segment, b"".join(taken))
         newest = max([timestamp for _, _, _, _, timestamp in placed])
         if segment.size - len(taken[-1]) > segment.account_behind or newest > segment.max_timestamp:
-            _account(segment, position, taken, placed)  # for most runs, nothing is to be done
+            # For most runs, nothing is to be done.
+            _, _, _, last_offsets, timestamps = zip(*placed, strict=True)
+            account_run(segment, position, map(len, taken), last_offsets, timestamps)
         log.log_end_offset = placed[-1][3] + 1
         if state is not None:
             state.extend(placed)
     return placed
 
 
-def _producer_that_may_go_on(log: "Log", producer_id: int) -> ProducerState | None:
+def producer_that_may_go_on(log: "Log", producer_id: int) -> ProducerState | None:
     """None if the log does not know it, or a transaction of it is open."""
     states = log.producer_states
     state = None if states is None else states.get(producer_id)
@@ -116,12 +118,14 @@ def _place(
     return placed
 
 
-def _account(segment: Segment, position: int, batches: Sequence[memoryview], placed: Sequence[Placed]) -> None:
-    """Take what was written, from `position` on, into the indexes."""
-    for batch, (_, _, _, last_offset, timestamp) in zip(batches, placed, strict=True):
+def account_run(
+    segment: Segment, position: int, sizes: Iterable[int], last_offsets: Iterable[int], timestamps: Iterable[int]
+) -> None:
+    """Take batches that were written from `position` on into the indexes."""
+    for size, last_offset, timestamp in zip(sizes, last_offsets, timestamps, strict=True):
         if position > segment.account_behind:
             segment.account(position, last_offset, timestamp)
         elif timestamp > segment.max_timestamp:
             segment.max_timestamp = timestamp
             segment.max_timestamp_offset = last_offset
-        position += len(batch)
+        position += size

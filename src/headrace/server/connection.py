@@ -47,6 +47,7 @@ Serve: TypeAlias = Callable[["Connection", bytearray, memoryview, int, int], "Re
 MAX_UNSENT_BYTES: Final = 1024 * 1024  # ready replies beyond it wait for the client to read
 MAX_TOGETHER: Final = 32  # requests that are offered to be served by one write; a client rarely has more on their way
 ACTIVE: Final = -1  # something has happened since `idle_connections` has looked
+_BUG: Final = "the broker has a bug"  # and the client must not wait for an answer that never comes
 _unreadable: Final = Seldom(logging.getLogger(__name__))
 
 
@@ -131,8 +132,9 @@ class Connection:
     # Reading
 
     def _readable(self) -> None:
+        space = self._splitter.space()
         try:
-            size = self._sock.recv_into(self._splitter.space())
+            size = self._sock.recv_into(space)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -142,6 +144,8 @@ class Connection:
             self.close("the client closed it")
             return
         self.silent_since_ms = ACTIVE
+        if self.repeated_produce is not None and space is self._receive_buffer.view and self._serve_even(size):
+            return
         self._take(self._splitter.received, size)
         # Otherwise it is read as before; to find that out in `_go_on` would be felt.
         if (
@@ -152,6 +156,21 @@ class Connection:
             or self._unsent_bytes > MAX_UNSENT_BYTES
         ):
             self._go_on()
+
+    def _serve_even(self, size: int) -> bool:
+        """All that came in this read, which begins with a frame, if it repeats what came before, and was served."""
+        if self._waiting or self._unsent or self.repeated_produce is None:
+            return False
+        try:
+            answers = self.repeated_produce.serve_even(self._receive_buffer.buffer, size)
+        except BaseException:
+            self.close(_BUG)
+            raise
+        if answers:
+            self._unsent.append(answers)
+            self._unsent_bytes += len(answers)
+            self._outbox.add(self)
+        return bool(answers)
 
     def _take(self, frames: Callable[..., Frames], *how: int) -> None:
         """Serve the frames, or those before the connection is blocked, or before one that breaks the protocol."""
@@ -188,7 +207,7 @@ class Connection:
                 self._refusal = str(error)
                 break
             except BaseException:
-                self.close("the broker has a bug")  # the client must not wait for an answer that never comes
+                self.close(_BUG)
                 raise
             if self.close_reason is not None:  # by what was served
                 return

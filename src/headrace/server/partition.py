@@ -17,6 +17,7 @@ from headrace.log.aborted import AbortedTxn
 from headrace.log.append import AppendResult, Origin, check_size
 from headrace.log.config import UNLIMITED, LogConfig
 from headrace.log.errors import OffsetOutOfRangeError, StorageError
+from headrace.log.even_append import EvenBatches, append_even
 from headrace.log.log import Log
 from headrace.log.run_append import Placed, append_run
 from headrace.log.slices import LogSlice
@@ -190,6 +191,13 @@ class Partition:
         if placed:
             self._advance_high_watermark(segment.size - start)
         return placed
+
+    def append_even(self, buffer: bytearray, batches: EvenBatches) -> range | None:
+        """The same of batches that lie at equal distances: their base offsets; None if none was taken."""
+        offsets = append_even(self.log, buffer, batches, self.leader_epoch)
+        if offsets is not None:
+            self._advance_high_watermark(batches.size_bytes)
+        return offsets
 
     def append_as_coordinator(self, batch: bytearray, *, now_ms: int, transaction_version: int = 0) -> AppendResult:
         """A batch that a coordinator made: its records, or a marker. Raises one of LOG_ERRORS."""

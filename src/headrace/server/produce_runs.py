@@ -27,10 +27,11 @@ class _Layout(NamedTuple):
     read: Callable[[bytearray, int], tuple[int, int, bytes, bytes]]  # API, correlation id, all up to the records, tags
     length: bytes  # of the records, as it must be written
     records_at: int
+    records_bytes: int
 
 
 @lru_cache(LAYOUTS)
-def _layout_of(length_at: int, size: int) -> _Layout | None:
+def layout_of(length_at: int, size: int) -> _Layout | None:
     """None if no request of this size has the length of its records there."""
     for length_bytes in (1, 2, 3):
         records_at = length_at + length_bytes
@@ -38,7 +39,7 @@ def _layout_of(length_at: int, size: int) -> _Layout | None:
         length = uvarint(records_bytes + 1) if records_bytes >= 0 else b""
         if len(length) == length_bytes:
             layout = Struct(f">Ii{records_at - BEGINNING_AT}s{records_bytes}x{len(NO_TAGS)}s")
-            return _Layout(layout.unpack_from, length, records_at)
+            return _Layout(layout.unpack_from, length, records_at, records_bytes)
     return None
 
 
@@ -52,10 +53,10 @@ def find_run(
     for start, end in frames:
         if end - start != known_size:  # nearly all have one size
             known_size = end - start
-            layout = _layout_of(length_at, known_size)
+            layout = layout_of(length_at, known_size)
             if layout is None:
                 break
-            read, length, records_at = layout
+            read, length, records_at, _ = layout
             head = beginning + length
         found_api, number, found_head, tags = read(buffer, start)
         if found_head != head or found_api != api or tags != NO_TAGS:

@@ -12,9 +12,11 @@ at it: an append that is refused has written nothing, and is tried there once mo
 disk that fails is not asked twice.
 
 Requests of one read that go to one partition are written together (`produce_runs`, `log.run_append`), as far as nothing
-is said against any of them. All others, and those of a write that has failed, are served one by one.
+is said against any of them; those that have one size, too, as a table (`even_requests`, `log.even_append`). All others,
+and those of a write that has failed, are served one by one.
 
-Bounds: a connection remembers MAX_REMEMBERED beginnings, none of them longer than MAX_BEGINNING_BYTES.
+Bounds: a connection remembers MAX_REMEMBERED beginnings, none of them longer than MAX_BEGINNING_BYTES; and of each
+MAX_EVEN sizes of what came together.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +27,7 @@ from headrace.log.append import NO_APPEND_TIME
 from headrace.log.errors import StorageError
 from headrace.protocol.apis import load
 from headrace.protocol.batch import CONTROL_FLAG, LOG_OVERHEAD, TRANSACTIONAL_FLAG
-from headrace.protocol.frame import Range
+from headrace.protocol.frame import SIZE_BYTES, Range
 from headrace.protocol.header import response_header_version, write_response_header
 from headrace.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -37,56 +39,38 @@ from headrace.protocol.primitives import uvarint
 from headrace.protocol.types import ZERO_UUID
 from headrace.server.connection import Reply
 from headrace.server.context import Context
+from headrace.server.even_requests import EvenRequests
+from headrace.server.known_produce import SIZE, KnownProduce, has_known_form
 from headrace.server.log_errors import LOG_ERRORS, code_of
 from headrace.server.partition import Partition
 from headrace.server.produce_runs import BEGINNING_AT, NO_TAGS, find_run
 
 MAX_REMEMBERED: Final = 32
 MAX_BEGINNING_BYTES: Final = 512
+MAX_EVEN: Final = 8  # a producer has up to five requests on their way
 PRODUCE_KEY: Final = 0
 _FLEXIBLE_SINCE: Final = 9
 _TOPIC_IDS_SINCE: Final = 13
 _BATCH: Final = Struct(">8xi9xh")  # length, attributes
-_ROW: Final = Struct(">ihqqq")  # of an answer: partition, no error, base offset, append time, log start offset
-_NUMBERS_AT: Final = 6  # in a row
-_BEHIND_ROW_BYTES: Final = 9  # of an answer: no errors of records, no message, tags, throttle time, tags
-_BEHIND_OFFSET_BYTES: Final = 16 + _BEHIND_ROW_BYTES
-_BEHIND_OFFSET: Final = Struct(f">qq{_BEHIND_ROW_BYTES}s").pack  # append time, log start offset, and what follows
 _NOT_HERE: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG
-_SIZE: Final = Struct(">i")
 _NO_OFFSET: Final = -1
 _NO_RUN: Final = (0, b"")
 _MORE: Final = 0x80  # of a byte of a varint: another one follows
 
 
-class _Remembered:
-    """One beginning: where the batch goes, and what is said then."""
-
-    __slots__ = ("acks", "answer_behind", "answer_head", "answer_size", "api", "index", "pack", "topic")
-
-    def __init__(self, api: int, topic: str | bytes, index: int, acks: int, answer: bytes) -> None:
-        numbers_at = len(answer) - _BEHIND_ROW_BYTES - _ROW.size + _NUMBERS_AT
-        self.api = api
-        self.topic = topic
-        self.index = index
-        self.acks = acks
-        self.answer_size = len(answer) - 4
-        self.answer_head = answer[8:numbers_at]
-        self.answer_behind = answer[-_BEHIND_ROW_BYTES:]
-        self.pack = Struct(f">ii{len(self.answer_head)}sq{_BEHIND_OFFSET_BYTES}s").pack
-
-
 class RepeatedProduce:
     """What a connection remembers. All beginnings have one length, as those of one topic have: a new one forgets."""
 
-    __slots__ = ("_by_beginning", "_length_at", "_may_serve", "_now_ms", "_partition", "_read")
+    __slots__ = ("_by_beginning", "_last", "_last_bytes", "_length_at", "_may_serve", "_now_ms", "_partition", "_read")
 
     def __init__(self, context: Context, may_serve: Callable[[], bool]) -> None:
         """`may_serve`: nobody wants to see each request now."""
         self._may_serve = may_serve
         self._partition = context.partitions.leader
         self._now_ms = context.clock.now_ms
-        self._by_beginning: dict[bytes, _Remembered] = {}
+        self._by_beginning: dict[bytes, KnownProduce] = {}
+        self._last: KnownProduce | None = None  # what came together the last time
+        self._last_bytes = 0  # how many, if they had one size
         self._length_at = BEGINNING_AT
         self._read = _reader_of(BEGINNING_AT)
 
@@ -117,15 +101,8 @@ class RepeatedProduce:
             return _refusal(known, correlation_id, error)
         except LOG_ERRORS:
             return None
-        return [
-            known.pack(
-                known.answer_size,
-                correlation_id,
-                known.answer_head,
-                result[0],
-                _BEHIND_OFFSET(result[3], partition.log.log_start_offset, known.answer_behind),
-            )
-        ]
+        behind = known.behind_offset(result[3], partition.log.log_start_offset)
+        return [known.answer(correlation_id, result[0], behind)]
 
     def serve_run(self, buffer: bytearray, view: memoryview, frames: Sequence[Range]) -> tuple[int, bytes]:
         """How many of the first of these requests go to one partition, and were written together, and their answers.
@@ -151,13 +128,48 @@ class RepeatedProduce:
             placed = partition.append_run(batches) if len(batches) > 1 else ()
         except StorageError:  # there may be room for some of them
             return _NO_RUN
-        behind = _BEHIND_OFFSET(NO_APPEND_TIME, partition.log.log_start_offset, known.answer_behind)
-        size, head, pack = known.answer_size, known.answer_head, known.pack
+        behind = known.behind_offset(NO_APPEND_TIME, partition.log.log_start_offset)
         answers = [
-            pack(size, number, head, base_offset, behind)
+            known.answer(number, base_offset, behind)
             for number, (_, _, base_offset, _, _) in zip(numbers, placed, strict=False)  # those that were taken
         ]
+        if len(answers) == len(frames):
+            self._expect_again(known, frames)
         return len(answers), b"".join(answers)
+
+    def _expect_again(self, known: KnownProduce, frames: Sequence[Range]) -> None:
+        """As many requests of the same size in one read, if these have one size, and so had the last ones."""
+        start, end = frames[0]
+        all_bytes = frames[-1][1] - start + SIZE_BYTES
+        if all_bytes != len(frames) * (SIZE_BYTES + end - start):
+            return
+        self._last = known
+        if all_bytes in known.even:
+            return
+        if all_bytes == self._last_bytes:  # the first time may be chance, and to prepare for it costs time
+            if len(known.even) >= MAX_EVEN:
+                known.even.pop(next(iter(known.even)))
+            known.even[all_bytes] = EvenRequests(known, end - start, len(frames))
+        self._last_bytes = all_bytes
+
+    def serve_even(self, buffer: bytearray, end: int) -> bytes:
+        """The answers to all that is in buffer[:end], if it is like requests that came together before.
+
+        None of them was served if there are no answers.
+        """
+        known = self._last
+        requests = None if known is None else known.even.get(end)
+        if known is None or requests is None or not self._may_serve():
+            return b""
+        partition = self._partition(known.topic, known.index)
+        if type(partition) is not Partition or not partition.takes_runs(known.acks):
+            return b""
+        numbers = requests.numbers(buffer)
+        try:
+            offsets = partition.append_even(buffer, requests.batches) if numbers else None
+        except StorageError:  # there may be room for some of them
+            return b""
+        return b"" if offsets is None else requests.answers(numbers, offsets, partition.log.log_start_offset)
 
     def learn(self, version: int, frame: memoryview, request: ProduceRequest, response: Any, answer: bytes) -> None:
         """`frame` was decoded to this, and answered with that. Remember it if the next one may be served from it."""
@@ -168,11 +180,10 @@ class RepeatedProduce:
         size = 0 if records is None else len(records)
         length = uvarint(size + 1)
         length_at = len(frame) - len(NO_TAGS) - size - len(length)
-        row_at = len(answer) - _BEHIND_ROW_BYTES - _ROW.size
         if (
             length_at > MAX_BEGINNING_BYTES
             or frame[length_at : length_at + len(length)] != length
-            or answer[row_at : row_at + _ROW.size] != _ROW.pack(index, 0, *row[2:5])
+            or not has_known_form(answer, row)
         ):
             return
         if length_at != self._length_at:
@@ -183,17 +194,17 @@ class RepeatedProduce:
             return
         api, _, beginning, _ = self._read(frame, 0)
         topic = topic_id if version >= _TOPIC_IDS_SINCE else name
-        self._by_beginning[beginning] = _Remembered(api, topic, index, request.acks, answer)
+        self._by_beginning[beginning] = KnownProduce(api, beginning, topic, index, request.acks, answer)
 
 
-def _refusal(known: _Remembered, correlation_id: int, error: StorageError) -> Reply:
+def _refusal(known: KnownProduce, correlation_id: int, error: StorageError) -> Reply:
     name, topic_id = (known.topic, ZERO_UUID) if isinstance(known.topic, str) else ("", known.topic)
     row = PartitionProduceResponse(known.index, code_of(error), _NO_OFFSET, error_message=str(error))
     response = ProduceResponse([TopicProduceResponse(name, topic_id, [row])])
     version = known.api & 0xFFFF
     header = write_response_header(correlation_id, response_header_version(PRODUCE_KEY, version))
     body = b"".join([header, *load(PRODUCE_KEY).encode_response[version](response)])
-    return [_SIZE.pack(len(body)) + body]
+    return [SIZE.pack(len(body)) + body]
 
 
 def _reader_of(length_at: int) -> Callable[[bytearray | memoryview, int], tuple[int, int, bytes, int]]:
