@@ -21,6 +21,7 @@ from benchmarks.figures import Figure
 MESSAGE_BYTES: Final = len(VALUE)
 CPU_GOAL: Final = 0.5
 _TOPIC: Final = "confluent"
+_MEMORY_BYTES: Final = 1 << 30  # for the log and for the client's queue, which is longer if the broker is faster
 _REPOSITORY: Final = Path(__file__).parents[2]
 
 
@@ -28,7 +29,7 @@ def real_client(contest: Contest) -> list[Figure]:
     """Each round produces into a new topic and consumes from it."""
     effort = contest.effort
     contest.take_turns(1, lambda node: _round(node, effort.messages) if node.needs_warm_up else None)
-    rounds = contest.take_turns(effort.rounds, lambda node: _round(node, effort.messages))
+    rounds = contest.take_turns(effort.rounds, lambda node: _round(node, effort.messages), memory_bytes=_MEMORY_BYTES)
     figures = []
     rest = f"with fetch.queue.backoff.ms={REST_MS}, by default it rests for a second"
     for what, place, note in (("produce", 0, ""), ("consume", 1, rest)):

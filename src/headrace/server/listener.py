@@ -33,9 +33,9 @@ _PAUSE_SECONDS: Final = 0.1  # without descriptors: time for connections to end
 UNLIMITED: Final = 2**31 - 1
 WIDE_BACKLOG: Final = 1024  # so that a thousand clients that come at once are not told to try again
 SYSTEM_DEFAULT: Final = -1  # of the size of a socket's buffer
-# What is sent should still be in the CPU's caches when a client on the same machine reads it, and the system lets a
-# buffer grow beyond them; on a network it is more than Kafka has by default.
-SEND_BUFFER_BYTES: Final = 256 * 1024
+# What a consumer takes of a partition by default fits, so that an answer leaves by one system call and nobody has to be
+# woken for the rest of it. The system counts from 16 KB upwards, while a consumer waits.
+SEND_BUFFER_BYTES: Final = 1024 * 1024
 
 log = logging.getLogger(__name__)
 
