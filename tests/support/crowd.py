@@ -33,14 +33,24 @@ class Peer:
         self._reader = reader
         self._writer = writer
         self._correlation_id = 0
+        self._last: asyncio.Task[Any] | None = None
 
     async def ask(self, api: str, version: int, request: Any) -> Any:
+        """The answer. If nobody waits for it any more, it is read all the same, before the next request is sent."""
+        self._last = asyncio.create_task(self._ask_behind(self._last, api, version, request))
+        return await asyncio.shield(self._last)
+
+    async def _ask_behind(self, earlier: asyncio.Task[Any] | None, api: str, version: int, request: Any) -> Any:
+        if earlier is not None:
+            await asyncio.wait([earlier])
         self._correlation_id += 1
         self._writer.write(encode_request(api, version, request, self._correlation_id))
         (size,) = _SIZE.unpack(await self._reader.readexactly(4))
         return decode_response(api, version, await self._reader.readexactly(size), self._correlation_id)
 
     def close(self) -> None:
+        if self._last is not None:
+            self._last.cancel()
         self._writer.transport.abort()
 
 
@@ -66,8 +76,10 @@ class Member(ABC):
 
     async def leave(self) -> None:
         await self.stop()
-        await self._say_goodbye()
-        self.peer.close()
+        try:
+            await self._say_goodbye()
+        finally:
+            self.peer.close()
 
     async def die(self) -> None:
         """Without a word."""
