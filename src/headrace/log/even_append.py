@@ -8,8 +8,7 @@ They are taken all together or not at all: a batch among them that is not plain,
 the others, is for `run_append`, which takes them one by one and says how far it has come. So nothing is refused here,
 either, and what stands in the files, and what the log knows, is the same as if they had come alone.
 
-Bounds: TABLES layouts are remembered by all logs together, one for each size and count. How many batches are offered is
-the caller's: they should be what `run_append` has taken together.
+Bounds: MAX_RUN_BYTES. TABLES layouts are remembered by all logs together, one for each distance, size and count.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +22,7 @@ from headrace.log.append import Origin
 from headrace.log.appending import write_at_end
 from headrace.log.producers import MAX_SEQUENCE, ProducerState
 from headrace.log.quick_append import LAST_CODEC
-from headrace.log.run_append import account_run, producer_that_may_go_on
+from headrace.log.run_append import MAX_RUN_BYTES, account_run, producer_that_may_go_on
 from headrace.protocol.batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ _BEGINNING: Final = Struct(">iiB")  # length, leader epoch, magic
 _SHAPE: Final = Struct(">Hi").unpack  # attributes, delta of the last offset
 _PRODUCER: Final = Struct(">qhii")  # its id and epoch, first sequence, count
 _CLIENT: Final = Origin.CLIENT
-_NO_EPOCH: Final = -1
 
 
 class _Table(NamedTuple):
@@ -86,13 +84,14 @@ class EvenBatches:
         self.size = size
         self.count = count
         self.size_bytes = size * count  # of all of them
+        assert self.size_bytes <= MAX_RUN_BYTES, f"{count} batches of {size} bytes, {MAX_RUN_BYTES} bytes go together"
         self.table = _table_of(distance, size, count)
         self.beginnings: list[bytes] = []
         self.shapes: tuple[bytes, ...] = ()
-        self.producers: tuple[bytes, ...] = ()  # if there is none
+        self.producers: tuple[bytes, ...] = ()  # as they stand where there is none; empty if there was one
         self.delta = 0
         self._stamps: list[bytes] = []
-        self._leader_epoch = _NO_EPOCH
+        self._leader_epoch: int | None = None  # of the stamps
 
     def expect(self, beginning: bytes, shape: bytes, producer: bytes) -> None:
         """All like this one, if it is plain."""
@@ -148,8 +147,9 @@ def append_even(log: "Log", buffer: bytearray, batches: EvenBatches, leader_epoc
     if producers != batches.producers:
         state = _producer_that_goes_on(log, producers, delta + 1)
         if state is None:
-            batches.expect(rows[1], headers[0], headers[2])  # there may be no producer any more: that is for the next
-            return None
+            batches.expect(rows[1], headers[0], headers[2])  # there may be no producer any more
+            if producers != batches.producers:
+                return None
     offset = log.log_end_offset
     offsets = range(offset, offset + count * (delta + 1), delta + 1)
     rows[0::_ROW_COLUMNS] = offsets

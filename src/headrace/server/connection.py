@@ -144,7 +144,8 @@ class Connection:
             self.close("the client closed it")
             return
         self.silent_since_ms = ACTIVE
-        if self.repeated_produce is not None and space is self._receive_buffer.view and self._serve_even(size):
+        repeated = self.repeated_produce
+        if repeated is not None and space is self._receive_buffer.view and self._serve_even(repeated, size):
             return
         self._take(self._splitter.received, size)
         # Otherwise it is read as before; to find that out in `_go_on` would be felt.
@@ -157,12 +158,12 @@ class Connection:
         ):
             self._go_on()
 
-    def _serve_even(self, size: int) -> bool:
-        """All that came in this read, which begins with a frame, if it repeats what came before, and was served."""
-        if self._waiting or self._unsent or self.repeated_produce is None:
+    def _serve_even(self, repeated: "RepeatedProduce", size: int) -> bool:
+        """True if all of this read, which begins with a frame, repeats what came before, and was served."""
+        if self._waiting or self._unsent:
             return False
         try:
-            answers = self.repeated_produce.serve_even(self._receive_buffer.buffer, size)
+            answers = repeated.serve_even(self._receive_buffer.buffer, size)
         except BaseException:
             self.close(_BUG)
             raise
@@ -232,11 +233,15 @@ class Connection:
 
     def _serve_together(self, buffer: bytearray, view: memoryview, frames: list[Range]) -> tuple[int, bytes]:
         """How many of the first of these requests repeat others, and were served by one write, and their answers."""
-        if self.repeated_produce is not None:
-            count, answers = self.repeated_produce.serve_run(buffer, view, frames)
-            if count:
-                return count, answers
-        return (0, b"") if self.repeated_commits is None else self.repeated_commits.serve(buffer, frames)
+        try:
+            if self.repeated_produce is not None:
+                count, answers = self.repeated_produce.serve_run(buffer, view, frames)
+                if count:
+                    return count, answers
+            return (0, b"") if self.repeated_commits is None else self.repeated_commits.serve(buffer, frames)
+        except BaseException:
+            self.close(_BUG)
+            raise
 
     def _look_for_reset(self) -> None:
         """Close the connection if the client has broken it off. Where something is sent, sending tells the same.

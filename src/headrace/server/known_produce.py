@@ -4,12 +4,9 @@ Of the answer all is known but the correlation id, the base offset, the time of 
 """
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from headrace.protocol.messages.produce import PartitionProduceResponse
-
-if TYPE_CHECKING:
-    from headrace.server.even_requests import EvenRequests
 
 SIZE: Final = Struct(">i")  # of a frame
 _CORRELATION_ID_BYTES: Final = 4
@@ -37,7 +34,6 @@ class KnownProduce:
         "answer_size",
         "api",
         "beginning",
-        "even",
         "index",
         "topic",
     )
@@ -53,7 +49,6 @@ class KnownProduce:
         self.answer_head = answer[SIZE.size + _CORRELATION_ID_BYTES : _NUMBERS_AT - _BEHIND_ROW_BYTES - _ROW.size]
         self._answer_end = answer[-_BEHIND_ROW_BYTES:]
         self._pack = Struct(f">ii{len(self.answer_head)}sq{_BEHIND_OFFSET.size}s").pack
-        self.even: dict[int, EvenRequests] = {}  # by the size of all of them: those that came together
 
     def answer(self, correlation_id: int, base_offset: int, behind_offset: bytes) -> bytes:
         return self._pack(self.answer_size, correlation_id, self.answer_head, base_offset, behind_offset)

@@ -15,8 +15,7 @@ Requests of one read that go to one partition are written together (`produce_run
 is said against any of them; those that have one size, too, as a table (`even_requests`, `log.even_append`). All others,
 and those of a write that has failed, are served one by one.
 
-Bounds: a connection remembers MAX_REMEMBERED beginnings, none of them longer than MAX_BEGINNING_BYTES; and of each
-MAX_EVEN sizes of what came together.
+Bounds: a connection remembers MAX_REMEMBERED beginnings, none of them longer than MAX_BEGINNING_BYTES.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from headrace.log.append import NO_APPEND_TIME
 from headrace.log.errors import StorageError
 from headrace.protocol.apis import load
 from headrace.protocol.batch import CONTROL_FLAG, LOG_OVERHEAD, TRANSACTIONAL_FLAG
-from headrace.protocol.frame import SIZE_BYTES, Range
+from headrace.protocol.frame import Range
 from headrace.protocol.header import response_header_version, write_response_header
 from headrace.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -39,7 +38,7 @@ from headrace.protocol.primitives import uvarint
 from headrace.protocol.types import ZERO_UUID
 from headrace.server.connection import Reply
 from headrace.server.context import Context
-from headrace.server.even_requests import EvenRequests
+from headrace.server.even_requests import ExpectedRequests
 from headrace.server.known_produce import SIZE, KnownProduce, has_known_form
 from headrace.server.log_errors import LOG_ERRORS, code_of
 from headrace.server.partition import Partition
@@ -47,7 +46,6 @@ from headrace.server.produce_runs import BEGINNING_AT, NO_TAGS, find_run
 
 MAX_REMEMBERED: Final = 32
 MAX_BEGINNING_BYTES: Final = 512
-MAX_EVEN: Final = 8  # a producer has up to five requests on their way
 PRODUCE_KEY: Final = 0
 _FLEXIBLE_SINCE: Final = 9
 _TOPIC_IDS_SINCE: Final = 13
@@ -61,7 +59,7 @@ _MORE: Final = 0x80  # of a byte of a varint: another one follows
 class RepeatedProduce:
     """What a connection remembers. All beginnings have one length, as those of one topic have: a new one forgets."""
 
-    __slots__ = ("_by_beginning", "_last", "_last_bytes", "_length_at", "_may_serve", "_now_ms", "_partition", "_read")
+    __slots__ = ("_by_beginning", "_expected", "_length_at", "_may_serve", "_now_ms", "_partition", "_read")
 
     def __init__(self, context: Context, may_serve: Callable[[], bool]) -> None:
         """`may_serve`: nobody wants to see each request now."""
@@ -69,8 +67,7 @@ class RepeatedProduce:
         self._partition = context.partitions.leader
         self._now_ms = context.clock.now_ms
         self._by_beginning: dict[bytes, KnownProduce] = {}
-        self._last: KnownProduce | None = None  # what came together the last time
-        self._last_bytes = 0  # how many, if they had one size
+        self._expected = ExpectedRequests()
         self._length_at = BEGINNING_AT
         self._read = _reader_of(BEGINNING_AT)
 
@@ -134,33 +131,18 @@ class RepeatedProduce:
             for number, (_, _, base_offset, _, _) in zip(numbers, placed, strict=False)  # those that were taken
         ]
         if len(answers) == len(frames):
-            self._expect_again(known, frames)
+            self._expected.learn(known, frames)
         return len(answers), b"".join(answers)
-
-    def _expect_again(self, known: KnownProduce, frames: Sequence[Range]) -> None:
-        """As many requests of the same size in one read, if these have one size, and so had the last ones."""
-        start, end = frames[0]
-        all_bytes = frames[-1][1] - start + SIZE_BYTES
-        if all_bytes != len(frames) * (SIZE_BYTES + end - start):
-            return
-        self._last = known
-        if all_bytes in known.even:
-            return
-        if all_bytes == self._last_bytes:  # the first time may be chance, and to prepare for it costs time
-            if len(known.even) >= MAX_EVEN:
-                known.even.pop(next(iter(known.even)))
-            known.even[all_bytes] = EvenRequests(known, end - start, len(frames))
-        self._last_bytes = all_bytes
 
     def serve_even(self, buffer: bytearray, end: int) -> bytes:
         """The answers to all that is in buffer[:end], if it is like requests that came together before.
 
         None of them was served if there are no answers.
         """
-        known = self._last
-        requests = None if known is None else known.even.get(end)
-        if known is None or requests is None or not self._may_serve():
+        requests = self._expected.find(buffer, end)
+        if requests is None or not self._may_serve():
             return b""
+        known = requests.known
         partition = self._partition(known.topic, known.index)
         if type(partition) is not Partition or not partition.takes_runs(known.acks):
             return b""

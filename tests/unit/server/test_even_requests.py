@@ -13,11 +13,12 @@ from headrace.log.log import Log
 from headrace.log.memory_fs import Fault
 from headrace.log.producers import MAX_SEQUENCE
 from headrace.log.run_append import MAX_RUN_BYTES
+from headrace.protocol.compression import Codec
 from headrace.protocol.messages.metadata_records import ClientQuotaRecord, EntityData, PartitionChangeRecord
+from headrace.server import even_requests
 from headrace.server import partition as partition_module
-from headrace.server import repeated_produce
-from headrace.server.even_requests import EvenRequests
-from headrace.server.repeated_produce import MAX_EVEN
+from headrace.server.even_requests import MAX_TABLES, EvenRequests, ExpectedRequests
+from headrace.server.known_produce import KnownProduce
 from tests.support.log_batches import NOW_MS, a_batch
 from tests.support.produce_client import PRODUCER, Client, both, compare, fetch, five, of_producer, produce, spoil
 
@@ -74,8 +75,9 @@ def test_content_times_and_numbers_may_differ(even_writes: EvenWrites) -> None:
     assert together.known() == alone.known()
 
 
-def test_batches_may_have_several_records_and_be_compressed(even_writes: EvenWrites) -> None:
-    frames = [produce(a_batch(b"a", b"b", b"c"), number=number) for number in range(3)]
+@pytest.mark.parametrize("codec", Codec)
+def test_batches_may_have_several_records_and_be_compressed(even_writes: EvenWrites, codec: Codec) -> None:
+    frames = [produce(a_batch(b"a", b"b", b"c", codec=codec), number=number) for number in range(3)]
     together, alone = used_to(frames)
     compare(frames, together=together, alone=alone)
     assert even_writes.requests == 3
@@ -95,33 +97,70 @@ def test_the_same_size_may_be_of_another_number_of_records(even_writes: EvenWrit
 
 def test_the_number_of_requests_in_a_read_may_vary(even_writes: EvenWrites) -> None:
     together, alone = used_to(five())
-    for count in (4, 4, 5, 4, 3, 3, 5, 3):
+    for count in (4, 5, 4, 3, 4, 3, 5, 3):
         compare(five()[:count], together=together, alone=alone)
     assert even_writes.requests == 5 + 4 + 5 + 3
     assert together.known() == alone.known()
 
 
-def test_sizes_that_were_not_seen_for_long_are_forgotten(even_writes: EvenWrites) -> None:
+def test_tables_are_bounded_and_the_oldest_is_forgotten(even_writes: EvenWrites) -> None:
     together, alone = used_to(five())
-    for size in range(10, 10 + MAX_EVEN):
-        for _ in range(2):
-            compare([produce(a_batch(bytes(size)))] * 2, together=together, alone=alone)
+    for partition in range(2):
+        for size in range(10, 10 + MAX_TABLES // 2):
+            for _ in range(2):
+                compare([produce(a_batch(bytes(size)), partition=partition)] * 2, together=together, alone=alone)
     assert even_writes.requests == 0
     compare(five(), together=together, alone=alone)
     assert even_writes.requests == 0
     repeated = together.connection.repeated_produce
     assert repeated is not None
-    assert repeated._last is not None
-    assert len(repeated._last.even) == MAX_EVEN
+    assert len(repeated._expected._tables) == MAX_TABLES
+    compare([produce(a_batch(bytes(12)))] * 2, together=together, alone=alone)
+    assert even_writes.requests == 2
+
+
+def test_sizes_that_only_have_the_right_sum_are_no_table(even_writes: EvenWrites) -> None:
+    frames = [produce(a_batch(bytes(size))) for size in (20, 18, 22)]
+    together, alone = used_to(frames)
+    compare([produce(a_batch(bytes(20)))] * 3, together=together, alone=alone)
+    compare(frames, together=together, alone=alone)
+    assert even_writes.requests == 0
+    assert together.known() == alone.known()
+
+
+def test_reads_may_take_turns(even_writes: EvenWrites) -> None:
+    together, alone = both()
+    for turn in range(6):
+        for count, partition in ((5, 0), (4, 0), (5, 1)):
+            compare(five(partition=partition)[:count], together=together, alone=alone)
+            if turn >= 2:
+                assert even_writes.requests > 0
+    assert even_writes.requests == 4 * (5 + 4 + 5)
+    assert together.known() == alone.known()
 
 
 def test_what_was_seen_once_is_not_prepared_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    monkeypatch.setattr(repeated_produce, "EvenRequests", lambda *_: made.append(1))
+    monkeypatch.setattr(even_requests, "EvenRequests", lambda *_: made.append(1))
     together, _ = both()
     for size in range(1, 40):
         together.say([produce(a_batch(bytes(size)))] * (2 + size % 3))
     assert made == []
+
+
+def test_what_the_log_does_not_take_is_prepared_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def make(known: KnownProduce, size: int, count: int) -> EvenRequests:
+        made.append(count)
+        return EvenRequests(known, size, count)
+
+    monkeypatch.setattr(even_requests, "EvenRequests", make)
+    together, _ = both()
+    mixed = [produce(a_batch(b"123456789", b"")), produce(a_batch(b"1", b"", b""))]
+    for _ in range(6):
+        together.say(mixed)
+    assert made == [2]
 
 
 @pytest.mark.parametrize("size", [MAX_RUN_BYTES // 5, MAX_RUN_BYTES // 5 + 1000])
@@ -200,13 +239,14 @@ def test_a_client_that_never_reads_is_not_served_for_ever() -> None:
     assert client.loop.readable is None
 
 
-def test_a_bug_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    client, _ = used_to(five())
+@pytest.mark.parametrize(("where", "name"), [(EvenRequests, "numbers"), (ExpectedRequests, "learn")])
+def test_a_bug_closes_the_connection(monkeypatch: pytest.MonkeyPatch, where: type, name: str) -> None:
+    client, _ = used_to(five()) if where is EvenRequests else both()
 
-    def numbers(*_: object) -> None:
+    def raise_it(*_: object) -> None:
         raise AssertionError("a bug")
 
-    monkeypatch.setattr(EvenRequests, "numbers", numbers)
+    monkeypatch.setattr(where, name, raise_it)
     with pytest.raises(AssertionError, match="a bug"):
         client.say(five())
     assert client.connection.is_closed
@@ -351,6 +391,14 @@ def test_with_a_quota_each_request_is_counted(even_writes: EvenWrites) -> None:
     together, _ = used_to(five())
     together.node.controller.write(ClientQuotaRecord([EntityData("client-id", "client")], "producer_byte_rate", 1e9))
     assert together.writes_for(five()) == 5
+    assert even_writes.requests == 0
+
+
+def test_what_goes_around_handlers_sees_each_request(even_writes: EvenWrites) -> None:
+    together, _ = used_to(five())
+    seen = together.node.watch_handlers()
+    together.say(five())
+    assert len(seen) == 5
     assert even_writes.requests == 0
 
 
