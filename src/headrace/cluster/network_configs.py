@@ -94,7 +94,7 @@ NETWORK_CONFIGS: Final = [
         "socket.send.buffer.bytes",
         INT,
         102_400,
-        "The send buffer of a socket; 1 MB if it is not set; -1: left to the system.",
+        "The send buffer of a socket; 256 KB if it is not set; -1: left to the system.",
         HIGH,
     ),
     ConfigKey(

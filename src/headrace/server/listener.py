@@ -33,10 +33,9 @@ _PAUSE_SECONDS: Final = 0.1  # without descriptors: time for connections to end
 UNLIMITED: Final = 2**31 - 1
 WIDE_BACKLOG: Final = 1024  # so that a thousand clients that come at once are not told to try again
 SYSTEM_DEFAULT: Final = -1  # of the size of a socket's buffer
-# No less than a consumer takes of a partition by default, so that the records of an answer leave by one system call and
-# nobody is woken for the rest. No more, since the system would let it grow to what is in no CPU's cache any more when a
-# client on this machine reads it. Where net.core.wmem_max is less, it is less.
-SEND_BUFFER_BYTES: Final = 1024 * 1024
+# What is sent should still be in the CPU's caches when a client on the same machine reads it, and the system lets a
+# buffer grow beyond them; on a network it is more than Kafka has by default.
+SEND_BUFFER_BYTES: Final = 256 * 1024
 
 log = logging.getLogger(__name__)
 
