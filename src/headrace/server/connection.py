@@ -192,17 +192,17 @@ class Connection:
                 self._splitter.put_back(buffer, ranges[served][0])
                 self._has_frames = True
                 break
-            if may_go_together and served < last and not waiting:
-                count, answers = self._serve_together(buffer, view, ranges[served : served + MAX_TOGETHER])
-                if count:
-                    unsent.append(answers)
-                    self._unsent_bytes += len(answers)
-                    served += count
-                    continue
-                may_go_together = False
-            start, end = ranges[served]
-            served += 1
             try:
+                if may_go_together and served < last and not waiting:
+                    count, answers = self._serve_together(buffer, view, ranges[served : served + MAX_TOGETHER])
+                    if count:
+                        unsent.append(answers)
+                        self._unsent_bytes += len(answers)
+                        served += count
+                        continue
+                    may_go_together = False
+                start, end = ranges[served]
+                served += 1
                 reply = serve(self, buffer, view, start, end)
             except ProtocolError as error:
                 self._refusal = str(error)
@@ -233,15 +233,11 @@ class Connection:
 
     def _serve_together(self, buffer: bytearray, view: memoryview, frames: list[Range]) -> tuple[int, bytes]:
         """How many of the first of these requests repeat others, and were served by one write, and their answers."""
-        try:
-            if self.repeated_produce is not None:
-                count, answers = self.repeated_produce.serve_run(buffer, view, frames)
-                if count:
-                    return count, answers
-            return (0, b"") if self.repeated_commits is None else self.repeated_commits.serve(buffer, frames)
-        except BaseException:
-            self.close(_BUG)
-            raise
+        if self.repeated_produce is not None:
+            count, answers = self.repeated_produce.serve_run(buffer, view, frames)
+            if count:
+                return count, answers
+        return (0, b"") if self.repeated_commits is None else self.repeated_commits.serve(buffer, frames)
 
     def _look_for_reset(self) -> None:
         """Close the connection if the client has broken it off. Where something is sent, sending tells the same.
