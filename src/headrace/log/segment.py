@@ -184,6 +184,11 @@ class Segment:
         self._aborted = index
         self._indexes_changed = True
 
+    @property
+    def is_calm(self) -> bool:
+        """No transaction was aborted here, and that is known without reading anything."""
+        return self._aborted is not None and not self._aborted
+
     def add_aborted(self, transaction: AbortedTxn) -> None:
         self.aborted.append(transaction)
         self._indexes_changed = True

@@ -286,9 +286,12 @@ class Partition:
         if records.file is None:
             return []
         segments = self.log.segments
-        first_offset = read_header(records.file.read(records.position, HEADER_SIZE)).base_offset
+        index = segments.index_of(fetch_offset)
+        if segments[index].file is not records.file:  # nothing is left behind that offset in its segment
+            first_offset = read_header(records.file.read(records.position, HEADER_SIZE)).base_offset
+            index = segments.index_of(first_offset)
         # The slice lies in one segment: what was aborted behind it can wait for the next fetch.
-        segment_end = segments.end_offset_of(segments.index_of(first_offset), self.log.log_end_offset)
+        segment_end = segments.end_offset_of(index, self.log.log_end_offset)
         return self.log.aborted_transactions(fetch_offset, min(end_offset, segment_end))
 
     # Deleting

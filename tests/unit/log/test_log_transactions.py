@@ -129,6 +129,25 @@ def test_aborted_transactions_are_told_to_readers_whose_range_they_touch(log: Lo
         assert transaction not in log.aborted_transactions(0, transaction.first_offset)
 
 
+def test_what_is_aborted_after_somebody_has_looked_is_told(log: Log) -> None:
+    append(log)
+    assert log.aborted_transactions(0, log.log_end_offset) == []
+    transaction = abort(log, 7, before=0)
+    assert len(log.segments) == 1
+    assert log.aborted_transactions(0, log.log_end_offset) == [transaction]
+
+
+def test_segments_in_which_nothing_was_aborted_are_looked_at_once(fs: MemoryFileSystem, log: Log) -> None:
+    for _ in range(20):
+        append(log)
+    log.close()
+    again = open_log(fs, clean=True)
+    assert len(again.segments) > 4
+    assert again.aborted_transactions(0, 1) == []
+    fs.faults.append(Fault("read", path_end=ABORTED_INDEX, times=1000))
+    assert again.aborted_transactions(0, 1) == []
+
+
 def test_committed_transactions_are_not_told(log: Log) -> None:
     append(log, producer=7, transactional=True)
     end_transaction(log, commit=True, producer=7)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headrace.log.append import Origin
+from headrace.log.cutting import truncate_segment
 from headrace.log.fs import RealFileSystem
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, NodeEndpoint
@@ -312,6 +313,21 @@ class TestCommittedData:
         self.marker(node, commit=False)
         (row,) = fetch(node, (0, 0), isolation_level=COMMITTED)
         assert [(each.producer_id, each.first_offset) for each in row.aborted_transactions] == [(7, 1)]
+
+    def test_it_is_listed_where_nothing_is_left_in_the_segment_of_the_offset(self, node: OneNode) -> None:
+        log = node.partition("t").log
+        append(node, b"kept")
+        append(node, b"removed by compaction")
+        truncate_segment(log.active, 1)
+        log.roll(now_ms=NOW_MS)
+        append(node, b"gone", producer=7, transactional=True)
+        self.marker(node, commit=False)
+        log.roll(now_ms=NOW_MS)
+        append(node, b"later and", producer=8, transactional=True)
+        self.marker(node, commit=False, producer=8)
+        (row,) = fetch(node, (0, 1), isolation_level=COMMITTED)
+        assert values_of(row)[0] == b"gone"
+        assert [(each.producer_id, each.first_offset) for each in row.aborted_transactions] == [(7, 2)]
 
 
 class TestDivergence:
