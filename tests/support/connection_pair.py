@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from headrace.protocol.frame import ReceiveBuffer
 from headrace.server.connection import Connection, Reply, Serve
+from headrace.server.read_ahead import DiskReaders, ReadAhead
 from headrace.server.sending import Outbox
 
 
@@ -31,6 +32,7 @@ class Pair:
         self.client.setblocking(False)
         self.closed: list[Connection] = []
         self.outbox = Outbox(loop)
+        self.disk_readers = DiskReaders(loop)
         self.loop = loop
         self.connection = Connection(
             loop,
@@ -38,6 +40,7 @@ class Pair:
             ReceiveBuffer(),
             self.outbox,
             serve,
+            read_ahead=ReadAhead(self.disk_readers),
             listener="PLAINTEXT",
             max_frame_bytes=max_frame_bytes,
             max_in_flight=max_in_flight,
@@ -65,6 +68,7 @@ class Pair:
 
     def end(self) -> None:
         self.connection.close("the test is over")
+        self.disk_readers.close()
         self.client.close()
 
 

@@ -13,6 +13,7 @@ from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from headrace.protocol.messages.headers import RequestHeader
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.server.connection import Connection
+from headrace.server.read_ahead import DiskReaders, ReadAhead
 from headrace.server.sending import Outbox
 from tests.support.log_batches import a_batch
 from tests.support.one_node import OneNode
@@ -97,6 +98,7 @@ class Client:
             ReceiveBuffer(),
             Outbox(cast("asyncio.AbstractEventLoop", self.loop)),
             self.node.dispatcher.serve,
+            read_ahead=ReadAhead(DiskReaders(cast("asyncio.AbstractEventLoop", self.loop))),
             listener="PLAINTEXT",
             max_frame_bytes=100_000,
             max_in_flight=1000,

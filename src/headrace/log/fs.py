@@ -23,6 +23,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final, Protocol, TypeAlias
 
+from headrace.log import cached_reads
 from headrace.log.errors import LockedError
 from headrace.log.write_range import write_range
 
@@ -54,6 +55,15 @@ class File(Protocol):
 
     def read(self, position: int, size: int) -> bytes:
         """Up to `size` bytes; fewer at the end of the file only. Bytes behind `size` are the caller's to avoid."""
+
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        """All of it, or None if the disk would have to be waited for, or if the file is shorter."""
+
+    def is_cached(self, position: int) -> bool:
+        """Can this byte be read without waiting for the disk? Yes where nobody can tell."""
+
+    def load(self, start: int, end: int) -> None:
+        """Return when these bytes can be read without waiting."""
 
     def truncate(self, size: int) -> None: ...
 
@@ -157,6 +167,15 @@ class RealFile:
                 break
             data += more
         return data
+
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        return cached_reads.read_cached(self._fd, position, size)
+
+    def is_cached(self, position: int) -> bool:
+        return cached_reads.is_cached(self._fd, position)
+
+    def load(self, start: int, end: int) -> None:
+        cached_reads.load(self._fd, start, end)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._fd, size)

@@ -167,6 +167,16 @@ class MemoryFile:
         self._fs.strike("read", self.path)
         return bytes(self._content.data[position : position + size])
 
+    def read_cached(self, position: int, size: int) -> bytes | None:
+        data = self.read(position, size)
+        return data if len(data) == size else None
+
+    def is_cached(self, position: int) -> bool:  # noqa: ARG002 - memory is all there is
+        return True
+
+    def load(self, start: int, end: int) -> None:
+        pass
+
     def truncate(self, size: int) -> None:
         self._check_open()
         self._fs.strike("truncate", self.path)

@@ -19,11 +19,16 @@ _PLACE: Final = Struct(">qi11xi")  # base offset, batch length, last offset delt
 _PLACE_SIZE: Final = _PLACE.size
 
 
-def places(file: File, start: int, end: int) -> Iterator[Place]:
-    """Each batch in start..end. Raises CorruptBatchError where no batch can be."""
+def places(file: File, start: int, end: int, until: int | None = None) -> Iterator[Place]:
+    """Each batch in start..end. Raises CorruptBatchError where no batch can be.
+
+    Whoever looks for the first one that begins at `until` or later may say so: nothing behind its header is read.
+    """
     unpack, position = _PLACE.unpack_from, start
+    if until is None:
+        until = end
     while position < end:
-        chunk = file.read(position, min(LOOKUP_BYTES, end - position))
+        chunk = file.read(position, min(LOOKUP_BYTES, max(until - position, 0) + _PLACE_SIZE, end - position))
         at, last_start = 0, len(chunk) - _PLACE_SIZE
         if last_start < 0:
             raise _no_batch(file, position)

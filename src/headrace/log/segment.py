@@ -334,11 +334,13 @@ class Segment:
                 return position
         return None
 
-    def from_entry(self, entry: OffsetEntry | None, start: int, end: int) -> Iterator[Place]:
+    def from_entry(
+        self, entry: OffsetEntry | None, start: int, end: int, *, until: int | None = None
+    ) -> Iterator[Place]:
         """The batches from an index entry on, or from `start` if it is later. A wrong entry rebuilds the index."""
         if entry is None or entry.position < start:
-            return places(self.file, start, end)
-        batches = places(self.file, entry.position, end)
+            return places(self.file, start, end, until)
+        batches = places(self.file, entry.position, end, until)
         try:
             first = next(batches, None)
         except CorruptBatchError:
@@ -346,7 +348,7 @@ class Segment:
         if first is not None and first[3] == entry.offset:
             return chain((first,), batches)
         self.rebuild_indexes()
-        return places(self.file, start, end)
+        return places(self.file, start, end, until)
 
     def read(self, offset: int, *, max_bytes: int, end_offset: int | None, at_least_one_batch: bool) -> LogSlice | None:
         """Whole batches from the one with `offset` on, below `end_offset` if given; None if there is none here."""
@@ -365,7 +367,7 @@ class Segment:
         """The last end of a batch in start..limit; the end of the first batch, if that is demanded."""
         boundary, next_offset = start, None
         entry = self.offsets.find_position(limit)
-        for position, size, first_offset, last_offset in self.from_entry(entry, start, end):
+        for position, size, first_offset, last_offset in self.from_entry(entry, start, end, until=limit):
             if position + size > limit and not (at_least_one_batch and position == start):
                 boundary, next_offset = position, first_offset
                 break

@@ -12,12 +12,13 @@ from headrace.protocol.batch import read_header
 
 
 class LogSlice:
-    __slots__ = ("file", "position", "size_bytes")
+    __slots__ = ("file", "position", "ready_until", "size_bytes")
 
     def __init__(self, file: File, position: int, size_bytes: int) -> None:
         self.file: File | None = file
         self.position = position
         self.size_bytes = size_bytes
+        self.ready_until = position  # whoever sends what is before it need not wait for the disk
 
     def __len__(self) -> int:
         return self.size_bytes
@@ -34,8 +35,12 @@ class LogSlice:
             raise OSError(f"{len(data)} of {self.size_bytes} bytes at {self.position}: the file was cut meanwhile")
         return data
 
+    def read_cached(self) -> bytes | None:
+        """All of it, or None if the disk would have to be waited for, or if the file was cut meanwhile."""
+        return b"" if self.file is None else self.file.read_cached(self.position, self.size_bytes)
+
     def fileno(self) -> int:
-        """For `sendfile(socket, fileno(), position, size_bytes)`. Raises OSError for an empty slice."""
+        """For `sendfile`. Raises OSError for an empty slice."""
         if self.file is None:
             raise OSError("an empty slice has no file")
         return self.file.fileno()
@@ -61,6 +66,7 @@ class _EmptySlice(LogSlice):
         self.file = None
         self.position = 0
         self.size_bytes = 0
+        self.ready_until = 0
 
 
 EMPTY: Final[LogSlice] = _EmptySlice()

@@ -14,7 +14,8 @@ What bounds a connection:
 * `mute` stops reading until `unmute`; a quota uses it.
 
 Parts that are slices of log files are sent by `sendfile` when they are large, and read when they are small: a system
-call costs more than copying a few kilobytes. A slice holds its file open until it is sent.
+call costs more than copying a few kilobytes. A slice holds its file open until it is sent. If it is not in memory,
+nothing is sent before it is (`read_ahead`).
 """
 
 import asyncio
@@ -32,6 +33,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import FrameError, Frames, FrameSplitter, Range, ReceiveBuffer
 from headrace.protocol.types import Part
 from headrace.server.later import Later
+from headrace.server.read_ahead import ReadAhead
 from headrace.server.seldom import Seldom
 from headrace.server.sending import MAX_SEND_BYTES, SENDFILE_FROM_BYTES, Outbox, send_some
 
@@ -54,12 +56,14 @@ _unreadable: Final = Seldom(logging.getLogger(__name__))
 class Connection:
     __slots__ = (
         "_has_frames",
+        "_is_loading",
         "_is_reading",
         "_is_writing",
         "_loop",
         "_mutes",
         "_on_close",
         "_outbox",
+        "_read_ahead",
         "_receive_buffer",
         "_refusal",
         "_serve",
@@ -88,6 +92,7 @@ class Connection:
         outbox: Outbox,
         serve: Serve,
         *,
+        read_ahead: ReadAhead,
         listener: str,
         max_frame_bytes: int,
         max_in_flight: int,
@@ -99,6 +104,8 @@ class Connection:
         self._on_close = on_close
         self._receive_buffer = receive_buffer
         self._outbox = outbox
+        self._read_ahead = read_ahead
+        self._is_loading = False  # the slice at the front of what is unsent, from the disk
         self._splitter = FrameSplitter(receive_buffer, max_frame_bytes=max_frame_bytes)
         self._waiting: deque[_Slot] = deque()  # replies that are not ready, and ready ones behind them
         self._unsent: deque[Any] = deque()  # parts in the order of sending; the first may be sent in part
@@ -319,7 +326,7 @@ class Connection:
                 continue
             if size < SENDFILE_FROM_BYTES and type(part) is LogSlice:
                 try:
-                    part = part.read()
+                    part = part.read_cached() or part
                 except OSError as error:
                     self._cannot_read(error)
                     return
@@ -357,11 +364,16 @@ class Connection:
 
     def _send(self) -> None:
         """Send what the socket takes, and wait for it to take more."""
-        if self.is_closed:
+        if self.is_closed or self._is_loading:
             return
         budget = MAX_SEND_BYTES
         try:
             while self._unsent and budget > 0:
+                first = self._unsent[0]
+                if type(first) is LogSlice and first.position == first.ready_until:
+                    self._is_loading = not self._read_ahead.is_ready(first, self._loaded)
+                    if self._is_loading:
+                        break
                 sent = send_some(self._sock, self._unsent)
                 self._unsent_bytes -= sent
                 budget -= sent
@@ -373,7 +385,7 @@ class Connection:
                 self._cannot_read(error)
             self.close(f"sending failed: {error}")
             return
-        wanted = bool(self._unsent)
+        wanted = bool(self._unsent) and not self._is_loading
         if wanted != self._is_writing:
             self._is_writing = wanted
             if wanted:
@@ -381,6 +393,10 @@ class Connection:
             else:
                 self._loop.remove_writer(self._sock.fileno())
         self._ask_to_go_on()
+
+    def _loaded(self) -> None:
+        self._is_loading = False
+        self._send()
 
     # Closing
 

@@ -23,6 +23,7 @@ from headrace.server.connection import Connection, Serve
 from headrace.server.idle_connections import IdleConnections
 from headrace.server.quotas_entities import plain_address
 from headrace.server.quotas_rates import DEFAULT_WINDOWS, Rate, Windows
+from headrace.server.read_ahead import DiskReaders, ReadAhead
 from headrace.server.seldom import Seldom
 from headrace.server.sending import Outbox
 
@@ -84,6 +85,7 @@ class Listeners:
         self._held: set[socket.socket] = set()  # to be closed soon
         self._receive_buffer = ReceiveBuffer(spares=_SPARES)
         self._outbox = Outbox(loop)
+        self._disk_readers = DiskReaders(loop)
         self._names: dict[socket.socket, str] = {}  # of the listeners, by their sockets
         self._addresses: Counter[str] = Counter()
         self.connections: set[Connection] = set()
@@ -179,6 +181,7 @@ class Listeners:
                 self._receive_buffer,
                 self._outbox,
                 self._serve,
+                read_ahead=ReadAhead(self._disk_readers),
                 listener=listener,
                 max_frame_bytes=self.limits.socket_request_max_bytes,
                 max_in_flight=self.limits.max_in_flight,
@@ -219,6 +222,7 @@ class Listeners:
         self._idle.stop()
         for connection in list(self.connections):
             connection.close("the broker stops")
+        self._disk_readers.close()
         for sock in list(self._held):
             self._send_away(sock)
 

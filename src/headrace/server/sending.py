@@ -60,7 +60,7 @@ def send_some(sock: socket.socket, unsent: deque[Any]) -> int:
     """One system call's worth of what is unsent, which leaves the row. How much the socket took. Raises OSError."""
     first = unsent[0]
     if type(first) is LogSlice:
-        sent = os.sendfile(sock.fileno(), first.fileno(), first.position, first.size_bytes)
+        sent = os.sendfile(sock.fileno(), first.fileno(), first.position, first.ready_until - first.position)
         if not sent:
             raise OSError("the log file ends before the slice does")
         if not first.drop(sent):

@@ -15,6 +15,7 @@ from headrace.protocol.errors import ProtocolError
 from headrace.protocol.frame import ReceiveBuffer
 from headrace.server.connection import MAX_UNSENT_BYTES, Connection, Reply
 from headrace.server.later import Later
+from headrace.server.read_ahead import DiskReaders, ReadAhead
 from headrace.server.sending import Outbox
 from tests.support.broken_off import say_and_break_off, tcp_pair
 from tests.support.connection_pair import Pair, echo, framed, run
@@ -365,6 +366,7 @@ def test_a_client_that_breaks_off_behind_half_a_request_is_noticed(
             ReceiveBuffer(),
             Outbox(asyncio.get_running_loop()),
             echo,
+            read_ahead=ReadAhead(DiskReaders(asyncio.get_running_loop())),
             listener="PLAINTEXT",
             max_frame_bytes=1000,
             max_in_flight=100,

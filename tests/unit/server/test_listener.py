@@ -3,11 +3,14 @@
 import asyncio
 import contextlib
 import socket
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from headrace.cluster.listeners import Endpoint, Listener
+from headrace.log.fs import RealFileSystem
 from headrace.server.clock import MovableClock
 from headrace.server.connection import Connection, Reply
 from headrace.server.later import Later
@@ -334,5 +337,19 @@ def test_the_sizes_of_a_sockets_buffers_can_be_given() -> None:
             ]
             assert sizes == [40_000, 60_000]  # Linux doubles them, for its own needs
         listeners.close()
+
+    asyncio.run(story())
+
+
+def test_threads_that_read_from_the_disk_end_with_the_listeners(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"records")
+
+    async def story() -> None:
+        listeners = Listeners(asyncio.get_running_loop(), echo, LIMITS)
+        listeners._disk_readers.load(RealFileSystem().open(str(path)), 0, 7, lambda: None)
+        assert any(thread.name == "headrace-disk-reader" for thread in threading.enumerate())
+        listeners.close()
+        assert not any(thread.name == "headrace-disk-reader" for thread in threading.enumerate())
 
     asyncio.run(story())

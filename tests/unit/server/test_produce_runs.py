@@ -14,6 +14,7 @@ from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.frame import ReceiveBuffer
 from headrace.protocol.messages.metadata_records import ClientQuotaRecord, EntityData, PartitionChangeRecord
 from headrace.server.connection import MAX_TOGETHER, MAX_UNSENT_BYTES, Connection
+from headrace.server.read_ahead import DiskReaders, ReadAhead
 from headrace.server.sending import Outbox
 from tests.support.log_batches import a_batch
 from tests.support.produce_client import PRODUCER, both, compare, fetch, five, of_producer, produce, spoil
@@ -287,6 +288,7 @@ def test_over_a_socket_answers_come_in_the_order_of_their_requests() -> None:
             ReceiveBuffer(),
             Outbox(loop),
             client.node.dispatcher.serve,
+            read_ahead=ReadAhead(DiskReaders(loop)),
             listener="PLAINTEXT",
             max_frame_bytes=1000,
             max_in_flight=10,

@@ -35,6 +35,7 @@ from headrace.protocol.records import iter_batches, read_records
 from headrace.server import commit_batch
 from headrace.server.connection import Connection
 from headrace.server.later import Later
+from headrace.server.read_ahead import DiskReaders, ReadAhead
 from headrace.server.repeated_commits import MAX_TOGETHER, MAX_TRIES
 from headrace.server.sending import Outbox
 from tests.support.one_node import Asker, OneNode
@@ -442,6 +443,7 @@ def test_a_connection_answers_commits_of_one_read_in_order() -> None:
             ReceiveBuffer(),
             Outbox(loop),
             node.dispatcher.serve,
+            read_ahead=ReadAhead(DiskReaders(loop)),
             listener="PLAINTEXT",
             max_frame_bytes=1000,
             max_in_flight=10,
