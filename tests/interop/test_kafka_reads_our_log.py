@@ -7,11 +7,14 @@ from typing import Final
 
 import pytest
 
+from headrace.log.config import LogConfig
 from headrace.log.inspect import read_file
 from headrace.log.inspect.rows import AbortedRow, OffsetEntryRow, ProducerRow, TimeEntryRow
+from headrace.log.log import Log
 from headrace.protocol.compression import Codec
 from headrace.protocol.records import Record
 from tests.support.kafka_tools import KafkaToolError, KafkaTools, complaints, sections
+from tests.support.log_batches import NOW_MS, append
 from tests.support.our_logs import FS, write_compressed, write_plain, write_transactions
 
 pytestmark = pytest.mark.kafka
@@ -127,6 +130,24 @@ def test_kafka_reads_the_producers_of_each_snapshot(judged: Judged) -> None:
             rows = [row for row in read_file(FS, str(path)) if isinstance(row, ProducerRow)]
             assert printed == [_as_printed(row) for row in rows]
     assert "currentTxnFirstOffset: OptionalLong[" in "".join(judged.sections("ledger", ".snapshot").values())
+
+
+def test_kafka_believes_the_last_batch_of_each_producer(tmp_path: Path, kafka_tools: KafkaTools) -> None:
+    """Our snapshots have an entry for each of the last five."""
+    log = Log.open(FS, str(tmp_path / "t-0"), LogConfig(), clean=False, now_ms=NOW_MS)
+    for number in range(3):
+        append(log, b"a", b"b", producer=7, sequence=2 * number, transactional=True)
+        append(log, b"c", producer=9, sequence=number)
+    log.close()
+    (snapshot,) = (tmp_path / "t-0").glob("*.snapshot")
+    assert len(list(read_file(FS, str(snapshot)))) == 6
+    printed = kafka_tools.run("Producers.java", str(tmp_path / "t-0"), str(log.log_end_offset), str(NOW_MS))
+    known = re.findall(
+        r"producerId=(\d+),.*currentTxnFirstOffset=OptionalLong(\S+),.*"
+        r"batchMetadata=\[BatchMetadata\(firstSeq=(\d+), lastSeq=(\d+), firstOffset=(\d+), lastOffset=(\d+),",
+        printed,
+    )
+    assert sorted(known) == [("7", "[0]", "4", "5", "6", "7"), ("9", ".empty", "2", "2", "8", "8")], printed
 
 
 def _as_printed(row: ProducerRow) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def test_producers_are_known_as_kafka_describes_them(left: Left) -> None:
 
 
 def as_described(state: ProducerState) -> ProducerLine:
-    entry = state.to_snapshot()
+    entry = state.to_snapshot()[-1]
     return ProducerLine(
         entry.producer_id,
         entry.producer_epoch,

@@ -22,7 +22,6 @@ from headrace.log.fs import FileSystem
 from headrace.log.log import Log
 from headrace.log.names import CLEANED, LOG
 from headrace.log.open_files import OpenFiles
-from headrace.log.producer_recall import keep_windows
 from headrace.log.segment import Segment
 from headrace.log.swap import Replacement, Swap
 
@@ -79,7 +78,6 @@ class Cleaner:
             for segment, following in pairwise(segments)
             if segment.base_offset < dirt.end_offset
         )
-        keep_windows(log, dirt.end_offset)
         plan = CleaningPlan(
             partition=partition,
             fs=self._fs,

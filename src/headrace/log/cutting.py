@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.log.errors import OffsetOutOfRangeError, StorageError, is_without_descriptor
-from headrace.log.producer_recall import keep_windows
 from headrace.log.scan import headers
 from headrace.log.segment import Segment
 
@@ -122,7 +121,6 @@ def delete_segments(log: "Log", segments: Sequence[Segment]) -> None:
     assert count < len(log.segments), "roll first: a log always has an active segment"
     assert list(segments) == list(log.segments)[:count], (segments, log.segments)
     start_offset = log.segments[count].base_offset
-    keep_windows(log, start_offset)
     move_start(log, start_offset)
     try:
         log.producer_history.keep_before(start_offset)

@@ -16,7 +16,6 @@ from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.errors import CorruptSnapshotError
 from headrace.log.fs import FileSystem, sync_file
 from headrace.log.names import SNAPSHOT, file_name
-from headrace.log.producer_recall import ProducerRecall
 from headrace.log.producers import CompletedTxn, ProducerStates, RawHeader
 from headrace.log.scan import headers
 from headrace.log.segment import Segment
@@ -65,8 +64,6 @@ class ProducerHistory:
             except (FileNotFoundError, CorruptSnapshotError):
                 self._remove([at])
                 continue
-            if len(states):
-                states.recall_from(ProducerRecall(self._directory, self._segments, at))
             return at, states
         return self._segments[0].base_offset, ProducerStates()
 

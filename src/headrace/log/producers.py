@@ -4,8 +4,7 @@ Theory. A producer numbers its records; a batch carries the sequence of its firs
 its last. The log accepts a batch only if it continues the sequence of its producer and epoch, so a retry can neither
 be stored twice nor overtake:
 
-    the same range as one of the last five batches   a retry: answered with the offsets it got the first time; after a
-                                                     restart they are looked up in the log (`producer_recall`)
+    the same range as one of the last five batches   a retry: answered with the offsets it got the first time
     the next sequence                                stored
     a new, higher epoch                              must begin at 0, and forgets the old epoch's batches
     a lower epoch                                    a zombie: refused
@@ -24,7 +23,7 @@ from a snapshot and applies the batches from there.
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.log.errors import (
     CoordinatorFencedError,
@@ -34,9 +33,6 @@ from headrace.log.errors import (
 )
 from headrace.log.snapshots import NO_OFFSET, SnapshotEntry, pack_snapshot, unpack_snapshot
 from headrace.protocol.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_FLAG
-
-if TYPE_CHECKING:
-    from headrace.log.producer_recall import ProducerRecall
 
 BATCHES_KEPT: Final = (
     5  # Kafka's max.in.flight.requests.per.connection for idempotent producers: older ones cannot be retried
@@ -69,6 +65,9 @@ class CompletedTxn(NamedTuple):
     )
 
 
+_NO_BATCH: Final = (NO_SEQUENCE, NO_SEQUENCE, NO_OFFSET, NO_OFFSET, NO_TIMESTAMP)
+
+
 @dataclass(slots=True)
 class ProducerState:
     """One producer. Invariant: `next_sequence` follows the last of `batches`, and is 0 when there is none."""
@@ -81,16 +80,10 @@ class ProducerState:
     next_sequence: int = 0
     # Plain tuples in the order of CachedBatch: a named one would cost a quarter of the whole check on each append.
     batches: deque[tuple[int, int, int, int, int]] = field(default_factory=lambda: deque(maxlen=BATCHES_KEPT))
-    # It comes from a snapshot, which forgets all but the last batch: the log may know more (`producer_recall`).
-    is_cut_short: bool = field(default=False, compare=False)
 
     @property
     def last_batch(self) -> CachedBatch | None:
         return CachedBatch._make(self.batches[-1]) if self.batches else None
-
-    @property
-    def may_lack_batches(self) -> bool:
-        return self.is_cut_short and len(self.batches) < BATCHES_KEPT
 
     def find(self, first_sequence: int, last_sequence: int) -> CachedBatch | None:
         for batch in self.batches:
@@ -104,21 +97,24 @@ class ProducerState:
         _, last_sequence, _, _, self.last_timestamp = batches[-1]
         self.next_sequence = (last_sequence + 1) & MAX_SEQUENCE
 
-    def to_snapshot(self) -> SnapshotEntry:
-        last = self.last_batch
-        return SnapshotEntry(
+    def to_snapshot(self) -> list[SnapshotEntry]:
+        """An entry for each batch of the window. Whoever believes the last one only has what Kafka writes."""
+        *older, (_, last_sequence, first_offset, last_offset, _) = self.batches or [_NO_BATCH]
+        entry = SnapshotEntry(
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            last_sequence=last.last_sequence if last else NO_SEQUENCE,
-            last_offset=last.last_offset if last else NO_OFFSET,
-            offset_delta=last.last_offset - last.first_offset if last else 0,
+            last_sequence=last_sequence,
+            last_offset=last_offset,
+            offset_delta=last_offset - first_offset,
             timestamp=self.last_timestamp,
             coordinator_epoch=self.coordinator_epoch,
             transaction_first_offset=self.transaction_first_offset,
         )
+        return [*(_older_entry(entry, *batch) for batch in older if batch[1] >= 0), entry]
 
     @classmethod
-    def from_snapshot(cls, entry: SnapshotEntry) -> "ProducerState":
+    def from_snapshot(cls, entry: SnapshotEntry, before: "ProducerState | None" = None) -> "ProducerState":
+        """`before` is what the entries of the same producer before this one say."""
         state = cls(
             entry.producer_id,
             entry.producer_epoch,
@@ -129,22 +125,22 @@ class ProducerState:
         if entry.last_offset >= 0:
             first_sequence = (entry.last_sequence - entry.offset_delta) & MAX_SEQUENCE
             first_offset = entry.last_offset - entry.offset_delta
+            if before is not None and (before.epoch, before.next_sequence) == (state.epoch, first_sequence):
+                state.batches.extend(before.batches)
             state.batches.append(
                 (first_sequence, entry.last_sequence, first_offset, entry.last_offset, entry.timestamp)
             )
             state.next_sequence = (entry.last_sequence + 1) & MAX_SEQUENCE
-            state.is_cut_short = entry.last_sequence >= 0
         return state
 
 
 class ProducerStates:
     """All producers of one log, and its open transactions."""
 
-    __slots__ = ("_ongoing", "_recall", "_states", "_unreplicated")
+    __slots__ = ("_ongoing", "_states", "_unreplicated")
 
     def __init__(self, states: Iterable[ProducerState] = ()) -> None:
         self._states: dict[int, ProducerState] = {state.producer_id: state for state in states}
-        self._recall: ProducerRecall | None = None  # where those that are cut short can be looked up
         # First offset -> producer id. Offsets only grow, so insertion order is offset order; an OrderedDict finds its
         # first key in constant time however many were removed before it, which a dict does not.
         # None as long as there was none: most logs have no transactions, and a broker has thousands of logs.
@@ -218,7 +214,7 @@ class ProducerStates:
             return None
         if epoch == state.epoch:
             if sequence != state.next_sequence:
-                duplicate = self._find(state, sequence, (sequence + last_offset_delta) & MAX_SEQUENCE)
+                duplicate = state.find(sequence, (sequence + last_offset_delta) & MAX_SEQUENCE)
                 if duplicate is not None:
                     return duplicate
                 raise OutOfOrderSequenceError(
@@ -234,13 +230,6 @@ class ProducerStates:
         if state.transaction_first_offset != NO_OFFSET:
             _check_transaction(state, attributes)
         return None
-
-    def _find(self, state: ProducerState, first_sequence: int, last_sequence: int) -> CachedBatch | None:
-        duplicate = state.find(first_sequence, last_sequence)
-        if duplicate is None and state.may_lack_batches and self._recall is not None:
-            self._recall.fill(state, self)
-            duplicate = state.find(first_sequence, last_sequence)
-        return duplicate
 
     def check_without_sequence(self, header: RawHeader) -> None:
         """May this batch of a coordinator be appended? Offset commits carry a producer's id and epoch, but no sequence.
@@ -325,7 +314,6 @@ class ProducerStates:
         else:
             state.epoch = epoch
             state.batches.clear()
-            state.is_cut_short = False
             state.next_sequence = 0
         return state
 
@@ -360,21 +348,28 @@ class ProducerStates:
         self._ongoing = self._unreplicated = None
 
     def to_snapshot(self) -> bytes:
-        return pack_snapshot(state.to_snapshot() for state in self._states.values())
+        return pack_snapshot(entry for state in self._states.values() for entry in state.to_snapshot())
 
     @classmethod
     def from_snapshot(cls, data: bytes) -> "ProducerStates":
         """Raises CorruptSnapshotError; the caller then falls back to an older snapshot, or to a scan of the log."""
-        return cls(ProducerState.from_snapshot(entry) for entry in unpack_snapshot(data))
+        states: dict[int, ProducerState] = {}
+        for entry in unpack_snapshot(data):
+            states[entry.producer_id] = ProducerState.from_snapshot(entry, states.get(entry.producer_id))
+        return cls(states.values())
 
-    def recall_from(self, recall: "ProducerRecall") -> None:
-        """Where to look for the batches that the snapshot has forgotten."""
-        self._recall = recall
 
-    def recall_all(self, doomed_to: int) -> None:
-        """Look now, before batches up to this offset go. Raises StorageError."""
-        if self._recall is not None:
-            self._recall.fill_all(self, doomed_to=doomed_to)
+def _older_entry(
+    last: SnapshotEntry, _: int, last_sequence: int, first_offset: int, last_offset: int, timestamp: int
+) -> SnapshotEntry:
+    """Of a batch before the last one of the same producer, of which an open transaction is told once."""
+    return last._replace(
+        last_sequence=last_sequence,
+        last_offset=last_offset,
+        offset_delta=last_offset - first_offset,
+        timestamp=timestamp,
+        transaction_first_offset=NO_OFFSET,
+    )
 
 
 def _check_epoch(state: ProducerState, epoch: int) -> None:

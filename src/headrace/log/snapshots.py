@@ -3,9 +3,12 @@
     int16 version 1 · uint32 CRC-32C of everything after it · int32 count · count entries of 46 bytes
 
 A snapshot is the state of all producers at an offset (exclusive), which is its file name; it spares a scan of the
-log. It keeps only the last batch of each producer, not the window of five: the others are looked up in the log when a
-retry may be about them (`producer_recall`). A snapshot that is damaged is worth nothing but costs nothing either: the
-caller deletes it and scans from an older one.
+log. Kafka's has one entry for each producer, with the last batch. A client may have five on their way, and after a
+restart it sends again those whose answers it has not seen; all but the last would look as if one before them were
+missing, and retention or compaction may have taken them from the log. So ours has an entry for each of the last five,
+the newest behind the others: Kafka believes the last entry of a producer, and finds what it would have written.
+
+A snapshot that is damaged is worth nothing but costs nothing either: the caller deletes it and scans from an older one.
 """
 
 from collections.abc import Iterable
@@ -26,7 +29,7 @@ _CRC_START: Final = 6  # the CRC covers the count and the entries
 
 
 class SnapshotEntry(NamedTuple):
-    """One producer as its snapshot keeps it."""
+    """One batch of a producer as its snapshot keeps it, and, if it is the last one, the producer."""
 
     producer_id: int
     producer_epoch: int
@@ -55,5 +58,5 @@ def unpack_snapshot(data: bytes) -> list[SnapshotEntry]:
     if actual != crc:
         raise CorruptSnapshotError(f"CRC {actual:#010x} of its content, its head says {crc:#010x}")
     if len(data) != _HEAD.size + count * _ENTRY.size:
-        raise CorruptSnapshotError(f"{len(data) - _HEAD.size} bytes of entries for {count} producers")
+        raise CorruptSnapshotError(f"{len(data) - _HEAD.size} bytes of entries, which should be {count}")
     return [SnapshotEntry._make(row) for row in _ENTRY.iter_unpack(memoryview(data)[_HEAD.size :])]

@@ -1,21 +1,20 @@
-"""After a restart the log recognises retries that its snapshot has forgotten."""
+"""After a restart the log recognises retries of the last five batches of a producer."""
 
 import pytest
 
 from headrace.log.append import AppendResult, Origin
 from headrace.log.config import LogConfig
-from headrace.log.errors import InvalidProducerEpochError, OutOfOrderSequenceError, StorageError
+from headrace.log.errors import InvalidProducerEpochError, OutOfOrderSequenceError
 from headrace.log.log import Log
 from headrace.log.memory_fs import Fault, MemoryFileSystem
-from headrace.log.names import OFFSET_INDEX
-from headrace.log.producer_recall import RECALLED_BATCHES, RECALLED_BYTES
+from headrace.log.producers import ProducerStates
+from headrace.log.snapshots import SnapshotEntry, pack_snapshot, unpack_snapshot
 from tests.support.compaction import CompactedLog, read_all
 from tests.support.log_batches import EPOCH, NOW_MS, a_batch, append, end_transaction, run_chores
 
 CONFIG = LogConfig(index_interval_bytes=100)
 DIRECTORY = "/data/t-0"
 PRODUCER = 7
-MEGABYTE = 1 << 20
 
 
 @pytest.fixture
@@ -68,21 +67,6 @@ def test_the_last_five_batches_are_recognised_after_a_restart(fs: MemoryFileSyst
     assert send(log, 14).base_offset == 21
 
 
-@pytest.mark.parametrize("how", ["killed", "stopped"])
-def test_only_a_batch_that_does_not_go_on_is_looked_up(fs: MemoryFileSystem, log: Log, how: str) -> None:
-    for number in range(3):
-        send(log, 2 * number)
-    log = restarted(fs, log, how)
-    append(log, b"opens the segment")
-    fs.faults.append(Fault("read", path_end=".log", times=1000))
-    assert_stored(log, 4, 4)
-    assert send(log, 6).base_offset == 7
-    with pytest.raises(StorageError, match="reading older batches of producers"):
-        send(log, 0)
-    fs.faults.clear()
-    assert_stored(log, 0, 0)
-
-
 def test_the_batches_of_several_segments_are_one_window(fs: MemoryFileSystem, log: Log) -> None:
     for number in range(5):
         send(log, 2 * number)
@@ -103,17 +87,6 @@ def test_batches_since_the_restart_count_among_the_five(fs: MemoryFileSystem, lo
     for number in range(3, 8):
         assert_stored(log, 2 * number, 2 * number)
     send(log, 16)
-    assert_out_of_order(log, 6)
-    assert_stored(log, 8, 8)
-
-
-def test_five_batches_since_the_restart_leave_nothing_to_look_up(fs: MemoryFileSystem, log: Log) -> None:
-    for number in range(5):
-        send(log, 2 * number)
-    log = restarted(fs, log)
-    for number in range(5, 9):
-        send(log, 2 * number)
-    fs.faults.append(Fault("read", path_end=".log", times=1000))
     assert_out_of_order(log, 6)
     assert_stored(log, 8, 8)
 
@@ -189,20 +162,6 @@ def test_a_batch_that_compaction_has_removed_ends_the_window(fs: MemoryFileSyste
     assert_out_of_order(log, 0)
 
 
-def test_batches_of_a_segment_that_retention_has_removed_are_gone(fs: MemoryFileSystem, log: Log) -> None:
-    send(log, 0)
-    log.roll(now_ms=NOW_MS)
-    send(log, 2)
-    send(log, 4)
-    log.roll(now_ms=NOW_MS)
-    run_chores(log)
-    log.raise_high_watermark(log.log_end_offset)
-    log.delete_segments([log.segments[0]])
-    log = restarted(fs, log)
-    assert_out_of_order(log, 0)
-    assert_stored(log, 2, 2)
-
-
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_batches_that_retention_removes_after_the_restart_are_still_recognised(
     fs: MemoryFileSystem, log: Log, how: str
@@ -229,35 +188,6 @@ def test_batches_that_compaction_removes_after_the_restart_are_still_recognised(
     assert story.clean() is not None
     assert [record.offset for record in read_all(story.log)] == [2]
     assert append(story.log, b"1", producer=PRODUCER, sequence=0).duplicate
-
-
-def test_segments_that_are_far_from_the_end_are_removed_without_a_look(fs: MemoryFileSystem, log: Log) -> None:
-    send(log, 0)
-    log.roll(now_ms=NOW_MS)
-    for _ in range(RECALLED_BYTES // 900_000 + 1):
-        append(log, b"x" * 900_000)
-    send(log, 2)
-    log = restarted(fs, log)
-    log.raise_high_watermark(log.log_end_offset)
-    fault = Fault("read", path_end=".log", times=1000)
-    fs.faults.append(fault)
-    log.delete_segments([log.segments[0]])
-    assert fault.times == 1000, "something was read"
-    fs.faults.clear()
-    assert_out_of_order(log, 0)
-
-
-def test_segments_go_though_they_cannot_be_read(fs: MemoryFileSystem, log: Log) -> None:
-    send(log, 0)
-    send(log, 2)
-    log = restarted(fs, log)
-    log.raise_high_watermark(log.log_end_offset)
-    fault = Fault("read", path_end=".log")
-    fs.faults.append(fault)
-    log.delete_segments(log.segments.sealed)
-    assert not fault.times, "nothing was read"
-    assert log.failure is None
-    assert_out_of_order(log, 0)
 
 
 def test_what_a_truncation_has_removed_is_no_retry(fs: MemoryFileSystem, log: Log) -> None:
@@ -291,81 +221,79 @@ def test_sequences_lead_on_over_their_largest_value(fs: MemoryFileSystem, log: L
     assert_stored(log, 0x7FFFFFFF, 2)
 
 
-def test_all_producers_are_served_by_one_walk(fs: MemoryFileSystem, log: Log) -> None:
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+def test_nothing_of_the_log_is_read_for_it(fs: MemoryFileSystem, log: Log, how: str) -> None:
     for number in range(3):
         send(log, 2 * number)
         send(log, 2 * number, producer=8)
-    log = restarted(fs, log)
-    assert_stored(log, 0, 0)
+    log = restarted(fs, log, how)
+    append(log, b"opens the segment")
     fs.faults.append(Fault("read", path_end=".log", times=1000))
-    assert_stored(log, 0, 2, producer=8)
-    assert_out_of_order(log, 8, producer=8)
+    for number in range(3):
+        assert_stored(log, 2 * number, 4 * number)
+        assert_stored(log, 2 * number, 4 * number + 2, producer=8)
+    assert_out_of_order(log, 8)
 
 
-def test_another_producer_goes_on_where_the_first_walk_has_ended(fs: MemoryFileSystem, log: Log) -> None:
-    send(log, 0, producer=8)
-    send(log, 2, producer=8)
-    append(log, b"x" * 900_000)
-    for number in range(5):
-        send(log, 2 * number)
-    offset = log.log_end_offset
-    log = restarted(fs, log)
-    assert_stored(log, 0, offset - 10)
-    older = log.producers.get(8)
-    assert older is not None
-    assert older.is_cut_short, "the first walk had no need to go so far"
-    assert_stored(log, 0, 0, producer=8)
-
-
-def test_an_index_that_lies_is_made_anew(fs: MemoryFileSystem, log: Log) -> None:
-    send(log, 0)
-    for _ in range(3):
-        append(log, b"x" * 200_000)
-    send(log, 2)
-    log = restarted(fs, log)
-    path = log.segments[0].path(OFFSET_INDEX)
-    content = bytearray(fs.read_bytes(path))
-    for at in range(0, len(content), 8):
-        content[at + 7] ^= 1
-    file = fs.open(path)
-    file.truncate(0)
-    file.append(content)
-    assert_stored(log, 0, 0)
-
-
-def test_a_file_that_is_damaged_ends_the_window(fs: MemoryFileSystem, log: Log) -> None:
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+@pytest.mark.parametrize("rolls_again", [False, True])
+def test_batches_that_retention_removed_before_the_restart_are_recognised(
+    fs: MemoryFileSystem, log: Log, how: str, rolls_again: bool
+) -> None:
     for number in range(3):
         send(log, 2 * number)
-    log = restarted(fs, log)
-    file = fs.open(log.segments[0].path(".log"))
-    content = bytearray(file.read(0, file.size))
-    content[16] = 9  # the magic of the first batch
-    file.truncate(0)
-    file.append(content)
-    assert_out_of_order(log, 0)
-    assert_stored(log, 4, 4)
+        log.roll(now_ms=NOW_MS)
+    run_chores(log)
+    log.raise_high_watermark(log.log_end_offset)
+    log.delete_segments(log.segments.sealed)
+    if rolls_again:
+        send(log, 6)
+    log = restarted(fs, log, how)
+    for number in range(4 if rolls_again else 3):
+        assert_stored(log, 2 * number, 2 * number)
 
 
-@pytest.mark.parametrize("is_near", [True, False])
-def test_no_more_bytes_are_read_than_the_bound_says(fs: MemoryFileSystem, log: Log, is_near: bool) -> None:
-    log.update_config(LogConfig(max_message_bytes=2 * MEGABYTE))
-    send(log, 0)
-    for _ in range(RECALLED_BYTES // MEGABYTE - (1 if is_near else 0)):
-        append(log, b"x" * MEGABYTE)
-    send(log, 2)
-    log = restarted(fs, log)
-    if is_near:
-        assert_stored(log, 0, 0)
-    else:
-        assert_out_of_order(log, 0)
+def test_of_a_snapshot_as_kafka_writes_it_the_last_batch_is_known(fs: MemoryFileSystem, log: Log) -> None:
+    for number in range(3):
+        send(log, 2 * number)
+        send(log, 2 * number, producer=8)
+    log.close()
+    path = log.producer_history.path(log.log_end_offset)
+    last_ones = {entry.producer_id: entry for entry in unpack_snapshot(fs.read_bytes(path))}
+    fs.write_atomically(path, pack_snapshot(last_ones.values()))
+    log = Log.open(fs, DIRECTORY, log.config, clean=True, now_ms=NOW_MS)
+    assert_stored(log, 4, 8)
+    assert_stored(log, 4, 10, producer=8)
+    assert_out_of_order(log, 2)
+    assert send(log, 6).base_offset == 12
 
 
-def test_no_more_batches_are_read_than_the_bound_says(fs: MemoryFileSystem, log: Log) -> None:
-    log.update_config(LogConfig())
-    send(log, 0)
-    batch = a_batch(b"small")
-    for _ in range(RECALLED_BATCHES + 5000):
-        log.append(batch, leader_epoch=EPOCH, now_ms=NOW_MS)
-    send(log, 2)
-    log = restarted(fs, log)
-    assert_out_of_order(log, 0)
+LAST = SnapshotEntry(PRODUCER, 3, 9, 49, 1, NOW_MS, 0, 30)
+
+
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [
+        (LAST._replace(last_sequence=7, last_offset=40), 2),
+        (LAST._replace(last_sequence=6, last_offset=40), 1),
+        (LAST._replace(last_sequence=9), 1),
+        (LAST._replace(last_sequence=7, last_offset=40, producer_epoch=2), 1),
+        (LAST._replace(last_sequence=7, last_offset=40, producer_id=8), 1),
+        (LAST._replace(last_sequence=-1, last_offset=-1, offset_delta=0), 1),
+    ],
+    ids=["leads on", "leaves a gap", "is the same", "older epoch", "other producer", "no batch"],
+)
+def test_a_batch_belongs_to_the_window_if_it_leads_to_the_one_behind_it(before: SnapshotEntry, count: int) -> None:
+    states = ProducerStates.from_snapshot(pack_snapshot([before, LAST]))
+    state = states.get(PRODUCER)
+    assert state is not None
+    assert (len(state.batches), state.next_sequence, state.epoch) == (count, 10, 3)
+    assert states.ongoing[30] == PRODUCER
+
+
+def test_an_open_transaction_is_told_once(log: Log) -> None:
+    for number in range(3):
+        send(log, 2 * number, transactional=True)
+    entries = unpack_snapshot(log.producers.to_snapshot())
+    assert [entry.transaction_first_offset for entry in entries] == [-1, -1, 0]
+    assert [entry.last_offset for entry in entries] == [1, 3, 5]
