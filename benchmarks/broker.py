@@ -1,6 +1,6 @@
 """Headrace beside Apache Kafka on this machine, in one run: every figure with both values, their ratio and its goal.
 
-    python -m benchmarks broker             all of it, about ten minutes, and 20 GB of disk for a while
+    python -m benchmarks broker             all of it, about a quarter of an hour, and 20 GB of disk for a while
     python -m benchmarks broker --quick     the same with less of everything, within two minutes
 
 Without Java the figures of Headrace stand alone, and goals that are ratios are left open.
@@ -40,4 +40,4 @@ def _run(effort: Effort) -> list[Figure]:
                 *confluent.real_client(contest),
                 footprint.after_traffic(contest),
             ]
-    return figures
+        return figures + latency.end_to_end_at_first(make_nodes, directory, effort)

@@ -36,7 +36,7 @@ class Effort:
 
 
 FULL = Effort(
-    rounds=3,
+    rounds=5,
     seconds=4.0,
     warm_up_seconds=10.0,
     sustained_bytes=8 << 30,

@@ -4,11 +4,14 @@ The client (`tail_client`) is the same for both brokers, and its own work is par
 long a record takes through a server that does nothing (`tail_sink`).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import quantiles
 from typing import Final
 
-from benchmarks.beside_kafka.contest import Contest
+from benchmarks.beside_kafka.contest import Contest, Effort
+from benchmarks.beside_kafka.footprint import MakeNode
 from benchmarks.beside_kafka.nodes import Node
 from benchmarks.beside_kafka.tail_client import INTERVAL_SECONDS
 from benchmarks.beside_kafka.tail_sink import client_alone, run_client
@@ -32,6 +35,21 @@ def end_to_end(contest: Contest) -> list[Figure]:
         name = f"end to end at {1 / INTERVAL_SECONDS:,.0f}/s, p{percent}"
         note = f"through a server that does nothing {_percentile(alone, percent):,.0f} us"
         figures.append(Figure.beside(name, "us", ours, kafkas, goal=goal, at_most=True, note=note))
+    return figures
+
+
+def end_to_end_at_first(make_nodes: Sequence[MakeNode], directory: Path, effort: Effort) -> list[Figure]:
+    """The same of brokers that have just started, as tests and people at their desks meet them: for information."""
+    found: list[list[list[float]]] = [[], []]
+    for number in range(effort.starts):
+        for place, make in enumerate(make_nodes):
+            with make(directory / f"new-{place}-{number}") as node, node.explaining():
+                found[place].append(_measure(node, effort.seconds))
+    figures = []
+    for percent in (50, 99):
+        ours, kafkas = ([_percentile(each, percent) for each in turns] for turns in found)
+        name = f"the same in the first {effort.seconds:.0f} s of a broker, p{percent}"
+        figures.append(Figure.beside(name, "us", ours, kafkas, at_most=True, is_ratio_goal=False))
     return figures
 
 
