@@ -10,24 +10,22 @@ from typing import Final
 
 _NO_WAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _CANNOT_TELL: Final = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
-_STEP_BYTES: Final = 128 << 10  # the disk reads pages side by side, so that not each has to be waited for by itself
 _one_byte: Final = (bytearray(1),)  # which nobody looks at
 
 
 def read_cached(fd: int, position: int, size: int) -> bytes | None:
     """All of it, or None if the disk would have to be waited for, or if the file is shorter. Raises OSError."""
-    if not _NO_WAIT:
-        return os.pread(fd, size, position)
-    data = bytearray(size)
-    try:
-        count = os.preadv(fd, (data,), position, _NO_WAIT)
-    except BlockingIOError:
-        return None
-    except OSError as error:
-        if error.errno not in _CANNOT_TELL:
-            raise
-        return os.pread(fd, size, position)
-    return bytes(data) if count == size else None
+    if _NO_WAIT:
+        data = bytearray(size)
+        try:
+            return bytes(data) if os.preadv(fd, (data,), position, _NO_WAIT) == size else None
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in _CANNOT_TELL:
+                raise
+    found = os.pread(fd, size, position)
+    return found if len(found) == size else None
 
 
 def is_cached(fd: int, position: int) -> bool:

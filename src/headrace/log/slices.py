@@ -8,7 +8,7 @@ while it is being sent, and the receiver still gets the bytes that were promised
 from typing import Final
 
 from headrace.log.fs import File
-from headrace.protocol.batch import read_header
+from headrace.protocol.batch import HEADER_SIZE, read_header
 
 
 class LogSlice:
@@ -56,7 +56,7 @@ class LogSlice:
         """The base offset of the first batch, which may lie before the offset that was asked for; None if empty."""
         if self.file is None:
             return None
-        return read_header(self.file.read(self.position, self.size_bytes)).base_offset
+        return read_header(self.file.read(self.position, HEADER_SIZE)).base_offset
 
 
 class _EmptySlice(LogSlice):

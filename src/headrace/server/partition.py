@@ -21,7 +21,6 @@ from headrace.log.even_append import EvenBatches, append_even
 from headrace.log.log import Log
 from headrace.log.run_append import Placed, append_run
 from headrace.log.slices import LogSlice
-from headrace.protocol.batch import HEADER_SIZE, read_header
 from headrace.protocol.error_codes import ErrorCode
 from headrace.server.group_commit import GroupCommit
 from headrace.server.log_configs import TopicSettings
@@ -288,7 +287,8 @@ class Partition:
         segments = self.log.segments
         index = segments.index_of(fetch_offset)
         if segments[index].file is not records.file:  # nothing is left behind that offset in its segment
-            first_offset = read_header(records.file.read(records.position, HEADER_SIZE)).base_offset
+            first_offset = records.first_offset
+            assert first_offset is not None
             index = segments.index_of(first_offset)
         # The slice lies in one segment: what was aborted behind it can wait for the next fetch.
         segment_end = segments.end_offset_of(index, self.log.log_end_offset)

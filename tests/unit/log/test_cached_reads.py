@@ -56,6 +56,7 @@ def test_where_the_file_system_cannot_tell_everything_is_read(
     assert file.read_cached(1000, 3000) == CONTENT[1000:4000]
     assert file.is_cached(2000)
     assert positions == [1000, 2000]
+    assert file.read_cached(len(CONTENT) - 10, 11) is None
 
 
 def test_where_the_system_cannot_tell_everything_is_read(file: RealFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,6 +65,7 @@ def test_where_the_system_cannot_tell_everything_is_read(file: RealFile, monkeyp
     assert file.read_cached(1000, 3000) == CONTENT[1000:4000]
     assert file.is_cached(2000)
     assert positions == []
+    assert file.read_cached(len(CONTENT) - 10, 11) is None
 
 
 def test_a_disk_that_fails_is_told_to_the_reader(file: RealFile, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,6 @@ CONFIG = LogConfig(segment_bytes=300, index_interval_bytes=100)
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    fs = MemoryFileSystem()
-    fs.make_dir("/data")
-    return fs
-
-
-@pytest.fixture
 def log(fs: MemoryFileSystem) -> Log:
     return open_log(fs)
 

@@ -18,13 +18,6 @@ PRODUCER = 7
 
 
 @pytest.fixture
-def fs() -> MemoryFileSystem:
-    fs = MemoryFileSystem()
-    fs.make_dir("/data")
-    return fs
-
-
-@pytest.fixture
 def log(fs: MemoryFileSystem) -> Log:
     return Log.open(fs, DIRECTORY, CONFIG, clean=False, now_ms=NOW_MS)
 
