@@ -134,7 +134,8 @@ class Fetch:
 
     def _leave(self) -> None:
         assert self._parked is not None
-        self._parked.leave()
+        parked, self._later, self._parked = self._parked, None, None
+        parked.leave()
         if self._session is None:
             self._watch.close()
 

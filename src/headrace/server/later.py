@@ -3,6 +3,9 @@
 Handlers are plain functions that run to their end on the loop thread; what they cannot answer now they promise as a
 `Later`, and whatever the answer waits for (an append, a high watermark, a flush, a deadline) resolves it. An asyncio
 future would cost a turn of the loop for each answer and bind handlers to asyncio; this is one callback.
+
+Once settled, it holds on to nobody. Whoever waits holds the `Later`, and is held by it: a circle, which would be left
+to the garbage collector, and all requests wait while that runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,15 +44,17 @@ class Later(Generic[T]):
         assert not self._values, f"resolved with {self._values[0]!r}, and again with {value!r}"
         self._values.append(value)
         self._on_abandon = None
-        if self._then is not None:
-            self._then(value)
+        then, self._then = self._then, None
+        if then is not None:
+            then(value)
 
     def then(self, callback: Callable[[T], None]) -> None:
         """Call `callback` with the answer, at once if it is there already."""
         assert self._then is None, "a Later has one listener"
-        self._then = callback
         if self._values:
             callback(self._values[0])
+        else:
+            self._then = callback
 
     def map(self, function: Callable[[T], U]) -> "Later[U]":
         """The answer, changed by `function`; giving up the one gives up the other."""
@@ -67,9 +72,9 @@ class Later(Generic[T]):
         if self.is_settled:
             return
         self._abandoned = True
-        if self._on_abandon is not None:
-            self._on_abandon()
-            self._on_abandon = None
+        on_abandon, self._on_abandon, self._then = self._on_abandon, None, None
+        if on_abandon is not None:
+            on_abandon()
 
 
 def as_later(value: T | Later[T]) -> Later[T]:

@@ -1,3 +1,9 @@
+import gc
+import weakref
+from collections.abc import Callable
+
+import pytest
+
 from headrace.server.later import Later
 
 
@@ -43,3 +49,29 @@ def test_a_mapped_answer_is_changed_and_gives_up_with_its_source() -> None:
     waiting.on_abandon(lambda: seen.append("source"))
     waiting.map(str).abandon()
     assert seen == [40, "source"]
+
+
+class Waiter:
+    """Holds what it waits for, and is held by it."""
+
+    def __init__(self) -> None:
+        self.later: Later[int] = Later()
+        self.later.then(self.hear)
+        self.later.on_abandon(self.forget)
+
+    def hear(self, _: int) -> None: ...
+
+    def forget(self) -> None: ...
+
+
+@pytest.mark.parametrize("settle", [lambda later: later.resolve(1), Later.abandon], ids=["resolved", "abandoned"])
+def test_who_has_waited_goes_without_the_garbage_collector(settle: Callable[[Later[int]], None]) -> None:
+    waiter = Waiter()
+    seen = weakref.ref(waiter)
+    gc.disable()
+    try:
+        settle(waiter.later)
+        del waiter
+        assert seen() is None
+    finally:
+        gc.enable()
