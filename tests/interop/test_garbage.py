@@ -15,8 +15,10 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 import headrace
+from headrace.protocol.messages.fetch import FetchRequest
 from headrace.server.later import Later
 from tests.support.clients_confluent import SECONDS, admin, assigned, create_topic, sender, take_one
+from tests.support.one_topic import FETCH_VERSION, client_of, fetch_request
 
 TIMES: Final = 20
 Work = Callable[[str, str], None]  # with the address of a broker and a topic of two partitions
@@ -61,6 +63,15 @@ def keep_up_with_two(address: str, topic: str) -> None:
 def wait_in_vain(address: str, topic: str) -> None:
     with assigned(address, TopicPartition(topic, 0, 0), fetch_wait_max_ms=10) as consumer:
         assert consumer.poll(0.01 * TIMES) is None
+
+
+def wait_with_a_session(address: str, topic: str) -> None:
+    """As consumers in Java do; librdkafka has none."""
+    with client_of(address) as client:
+        session_id = client.ask("Fetch", FETCH_VERSION, fetch_request(topic, session_epoch=0)).session_id
+        for epoch in range(1, TIMES):
+            request = FetchRequest(max_wait_ms=5, min_bytes=1, session_id=session_id, session_epoch=epoch)
+            assert client.ask("Fetch", FETCH_VERSION, request).error_code == 0
 
 
 def wait_for_a_sync(address: str, topic: str) -> None:
@@ -117,7 +128,16 @@ def broker() -> Iterator[headrace.Broker]:
 
 @pytest.mark.parametrize(
     "work",
-    [keep_up_with_one, keep_up_with_two, wait_in_vain, wait_for_a_sync, be_a_member, transact, change_topics],
+    [
+        keep_up_with_one,
+        keep_up_with_two,
+        wait_in_vain,
+        wait_with_a_session,
+        wait_for_a_sync,
+        be_a_member,
+        transact,
+        change_topics,
+    ],
 )
 def test_requests_leave_nothing_to_the_garbage_collector(broker: headrace.Broker, work: Work) -> None:
     topic = create_topic(broker.address, work.__name__, 2)
