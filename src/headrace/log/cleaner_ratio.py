@@ -82,7 +82,7 @@ def _first_young(fs: FileSystem, segments: Sequence[Segment], start: int, end: i
 
 def _has_older(segments: Sequence[Segment], limit_ms: int) -> bool:
     for segment in segments:
-        segment.load_indexes()
+        segment.load_first_timestamp()
         if 0 < segment.first_timestamp < limit_ms:
             return True
     return False

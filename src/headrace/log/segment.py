@@ -13,7 +13,6 @@ from typing import Final, cast
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.config import LogConfig
-from headrace.log.errors import CorruptIndexError
 from headrace.log.fs import Buffer, File, FileSystem, RawWriter
 from headrace.log.index import (
     MAX_RELATIVE_OFFSET,
@@ -23,6 +22,7 @@ from headrace.log.index import (
     OffsetIndex,
     TimeIndex,
 )
+from headrace.log.index_files import read_last_time, read_offsets, read_times
 from headrace.log.names import ABORTED_INDEX, LOG, OFFSET_INDEX, TIME_INDEX
 from headrace.log.open_files import OpenFiles
 from headrace.log.scan import Place, headers, places
@@ -89,7 +89,7 @@ class Segment:
         self._aborted: AbortedIndex | None = None
         self._indexes_changed = False  # memory knows more than the index files
         self._known: dict[int, int] = {}  # offset -> where the first batch at or after it begins
-        # Known once the indexes are loaded:
+        # Known once `times` is loaded:
         self.first_timestamp = NO_TIMESTAMP  # the largest of the first batch, as Kafka counts a segment's age
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset  # the last offset of the first batch with it
@@ -157,14 +157,23 @@ class Segment:
     @property
     def offsets(self) -> OffsetIndex:
         if self._offsets is None:
-            self.load_indexes()
+            self._offsets = read_offsets(self.files, log_size=self.size)
+            if self._offsets is None:
+                self.rebuild_indexes()
+            else:
+                self._expect_entry(self._offsets)
         assert self._offsets is not None
         return self._offsets
 
     @property
     def times(self) -> TimeIndex:
         if self._times is None:
-            self.load_indexes()
+            self._times = read_times(self.files)
+            if self._times is None:
+                self.rebuild_indexes()
+            else:
+                self.max_timestamp, self.max_timestamp_offset = self._times.last
+                self.load_first_timestamp()
         assert self._times is not None
         return self._times
 
@@ -195,25 +204,24 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """-1 if no batch has one."""
-        self.load_indexes()
+        """-1 if no batch has one. Who looks for a time asks thousands of segments: the index is not loaded for it."""
+        if self._times is None and self.max_timestamp == NO_TIMESTAMP:
+            last = read_last_time(self.files)
+            if last is None:
+                self.load_indexes()
+            else:
+                self.max_timestamp, self.max_timestamp_offset = last
         return self.max_timestamp
 
+    def load_first_timestamp(self) -> None:
+        if self.first_timestamp == NO_TIMESTAMP:
+            for _, header in headers(self.file, 0, self.size, read_bytes=64):
+                self.first_timestamp = header[8]
+                break
+
     def load_indexes(self) -> None:
-        if self._offsets is not None and self._times is not None:
-            return
-        try:
-            offsets = self.files.read(OFFSET_INDEX)
-            self._offsets = OffsetIndex.from_bytes(offsets, self.base_offset, log_size=self.size)
-            self._times = TimeIndex.from_bytes(self.files.read(TIME_INDEX), self.base_offset)
-        except (FileNotFoundError, CorruptIndexError):
-            self.rebuild_indexes()
-            return
-        self._expect_entry(self._offsets)
-        self.max_timestamp, self.max_timestamp_offset = self._times.last
-        for _, header in headers(self.file, 0, self.size, read_bytes=64):
-            self.first_timestamp = header[8]
-            break
+        """For appends, which need both."""
+        _ = self.offsets, self.times
 
     def rebuild_indexes(self) -> None:
         """From the headers of all batches."""

@@ -108,6 +108,8 @@ def test_an_offset_index_that_cannot_be_right_is_refused(data: bytes, complaint:
     [
         (bytes(13), "not a multiple of 12"),
         (pack(">qi", 5, -1), "relative offset -1"),
+        (pack(">qiqi", 5, 1, 6, -1), "timestamp 6 at relative offset -1"),
+        (pack(">qi", -5, 1), "without a timestamp"),
         (pack(">qiqi", 5, 1, 4, 2), "go back"),
         (pack(">qiqi", 5, 3, 6, 2), "go back"),
     ],
@@ -133,3 +135,18 @@ def test_look_ups_agree_with_a_walk_over_the_entries(steps: list[tuple[int, int]
         (e for e in entries if e.offset <= 100 + max(wanted, 0)), default=None
     )
     assert index.find_position(wanted) == max((e for e in entries if e.position <= wanted), default=None)
+
+
+@settings(max_examples=50, deadline=None)
+@given(steps=st.lists(st.tuples(st.integers(1, 1 << 40), st.integers(1, 1 << 24)), max_size=30))
+def test_time_entries_and_their_bytes_become_one_another(steps: list[tuple[int, int]]) -> None:
+    entries, timestamp, offset = [], 0, 100
+    for later_by, more_offsets in steps:
+        timestamp, offset = timestamp + later_by, offset + more_offsets
+        entries.append(TimeEntry(timestamp, offset))
+    index = a_time_index(*entries)
+    data = b"".join(pack(">qi", entry.timestamp, entry.offset - 100) for entry in entries)
+    assert index.to_bytes() == data
+    again = TimeIndex.from_bytes(data, 100)
+    assert list(again) == entries
+    assert (again.last, again.last_timestamp) == (index.last, index.last_timestamp)

@@ -128,6 +128,59 @@ def test_a_preallocated_index_of_kafka_is_read(fs: MemoryFileSystem) -> None:
     assert again.largest_timestamp == 1009
 
 
+def test_a_reader_does_not_wait_for_the_time_index(fs: MemoryFileSystem) -> None:
+    segment = a_segment(fs)
+    batches = fill(segment)
+    segment.write_indexes()
+    fs.faults.append(Fault("read", path_end=TIME_INDEX))
+    found = reopened(fs).read(BASE + 5, max_bytes=100, end_offset=None, at_least_one_batch=True)
+    assert found is not None
+    assert found.read() == batches[5]
+    assert len(fs.faults) == 1  # nobody has read the file
+
+
+def test_the_largest_timestamp_is_told_by_the_end_of_the_time_index(fs: MemoryFileSystem) -> None:
+    segment = a_segment(fs)
+    fill(segment, timestamps=[5, 9, 7, 8, 1, 2, 3, 4, 5, 6])
+    segment.write_indexes()
+    again = reopened(fs)
+    faults = [Fault("read", path_end=OFFSET_INDEX), Fault("read", path_end=LOG)]
+    fs.faults += faults
+    assert again.largest_timestamp == again.largest_timestamp == 9
+    assert not again.are_indexes_loaded
+    assert fs.faults == faults  # nobody has read the files
+    fs.faults.clear()
+    again.load_indexes()
+    for name in ("max_timestamp", "max_timestamp_offset", "first_timestamp"):
+        assert getattr(again, name) == getattr(segment, name), name
+
+
+@pytest.mark.parametrize(
+    "content",
+    [None, bytes(13), pack(">qi", 1007, -1), pack(">qi", -7, 7)],
+    ids=["missing", "odd length", "negative offset", "negative time"],
+)
+def test_a_time_index_that_cannot_tell_is_rebuilt(fs: MemoryFileSystem, content: bytes | None) -> None:
+    segment = a_segment(fs)
+    fill(segment)
+    segment.write_indexes()
+    path = segment.path(TIME_INDEX)
+    fs.remove(path)
+    if content is not None:
+        fs.open(path, create=True).append(content)
+    assert reopened(fs).largest_timestamp == 1009
+
+
+def test_the_age_of_a_segment_needs_no_index(fs: MemoryFileSystem) -> None:
+    segment = a_segment(fs)
+    fill(segment)
+    segment.write_indexes()
+    again = reopened(fs)
+    again.load_first_timestamp()
+    assert again.first_timestamp == 1000
+    assert not again.are_indexes_loaded
+
+
 def test_a_read_gives_whole_batches_up_to_the_limit(fs: MemoryFileSystem) -> None:
     segment = a_segment(fs)
     batches = fill(segment)
