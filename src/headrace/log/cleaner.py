@@ -1,7 +1,7 @@
 """Compaction of many logs: which one is next, and what becomes of a round.
 
 Theory. A compacted log keeps at least the newest record of each key. It does so in rounds, one log at a time, the
-dirtiest first (`cleaner_ratio`). A round is a plan that the worker thread runs (`cleaner_run`); here, on the loop
+dirtiest first (`cleaner_ratio`). A round is a plan that a process of its own runs (`cleaner_run`); here, on the loop
 thread, it is made, and its outcome swapped in (`swap`). If not all of it is, it is the oldest part: a tombstone may go
 only after what it deletes. How far a log has been cleaned is remembered in `cleaner-offset-checkpoint`; to forget it
 costs work, not records.

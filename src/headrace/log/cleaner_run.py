@@ -1,11 +1,11 @@
-"""One round of compaction, as data: everything that the worker thread needs, and nothing that the loop still changes.
+"""One round of compaction, as data: everything that it needs, and nothing that the loop still changes.
 
 A round reads sealed segments only. It first maps the keys of the dirty part to their newest offsets, then writes each
 group of segments anew without what is superseded, as one segment in the stage `.cleaned`, synced. Nothing of the log
 has changed until the loop thread swaps the outcome in; whatever interrupts a round costs the round and nothing else.
 
 A round is throttled: after each slice of work it calls `pause` with the seconds that this slice is worth at
-`bytes_per_second`. Without a limit it still pauses for 0 seconds, which lets the loop thread have the interpreter.
+`bytes_per_second`. Without a limit it still pauses for 0 seconds: in a thread, others may have their turn.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.errors import CorruptBatchError
 from headrace.protocol.records import read_records
 
-SLICE_BYTES: Final = 64 << 10  # about a millisecond of work, which is what the loop thread may have to wait for
+SLICE_BYTES: Final = 64 << 10  # about a millisecond of work, which is what others may have to wait for
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class CleaningPlan:
     now_ms: int
 
     def run(self, pause: Callable[[float], None]) -> CleaningOutcome:
-        """In the worker thread. Raises nothing that the data or the disk can cause: that is part of the outcome."""
+        """In any process. Raises nothing that the data or the disk can cause: that is part of the outcome."""
         throttle = Throttle(self.limits.bytes_per_second, pause)
         try:
             self._remove_leftovers()

@@ -358,6 +358,7 @@ class Broker:
         """Close everything, cleanly if `stop` was waited for. Raises StorageError."""
         self._listeners.close()
         self._worker.close()
+        self._maintenance.close()
         self._flushes.close()
         with ThreadPoolExecutor(_CLOSING_SYNCS, thread_name_prefix="headrace-close") as syncers:
             self.logs.close(
@@ -369,6 +370,7 @@ class Broker:
         self._cancel_timers()
         self._listeners.close()
         self._worker.abandon()
+        self._maintenance.close()
         self._flushes.close()
         self._metadata_log.log.segments.close()
         self.logs.abandon()

@@ -1,6 +1,7 @@
 """Compaction in the background: one log at a time, the dirtiest first, as a chore of the worker thread.
 
-While a round runs, appends, reads and syncs go on (`Worker.pause`). Its outcome is swapped in step by step (see
+A round runs in a process of its own (`cleaner_process`), and the worker waits for it. Meanwhile appends, reads and
+syncs go on (`Worker.pause`). Its outcome is swapped in step by step (see
 `log.swap`): the steps on the loop, the sync after each of them in the worker. When there is nothing to do, compaction
 rests for `log.cleaner.backoff.ms`; also when there is no file descriptor for a sync, which is then tried again.
 Whatever a stop interrupts, the next start settles.
@@ -15,6 +16,7 @@ from headrace.log.cleaner import Cleaner
 from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan
 from headrace.log.errors import StorageError, is_without_descriptor
 from headrace.log.swap import Swap
+from headrace.server.cleaner_process import CleanerProcess, Pause
 from headrace.server.clock import Clock, Timer
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
@@ -29,12 +31,14 @@ class Compaction:
         partitions: Partitions,
         worker: Worker,
         cleaner: Cleaner,
+        process: CleanerProcess,
         clock: Clock,
         backoff_ms: int,
     ) -> None:
         self._partitions = partitions
         self._worker = worker
         self._cleaner = cleaner
+        self._process = process
         self._clock = clock
         self.backoff_ms = backoff_ms  # may change, and holds from the next rest on
         self._timer: Timer | None = None
@@ -62,10 +66,12 @@ class Compaction:
         plan = self._cleaner.plan_dirtiest(
             ((place, partition.log) for place, partition in compacted.items()), now_ms=self._clock.now_ms()
         )
-        if plan is None:
-            self.start()
-        else:
-            self._worker.submit(_Clean(self, compacted[plan.partition], plan, self._worker.pause))
+        if plan is not None:
+            self._worker.submit(_Clean(self, compacted[plan.partition], plan, self._process, self._worker.pause))
+            return
+        if self._process.is_there:
+            self._worker.submit(_Rest(self._process))
+        self.start()
 
     def _forget_removed(self, compacted: Mapping[TopicPartition, Partition]) -> None:
         for place in [
@@ -131,16 +137,17 @@ class _Clean:
     """A round of compaction as a chore."""
 
     def __init__(
-        self, owner: Compaction, partition: Partition, plan: CleaningPlan, pause: Callable[[float], None]
+        self, owner: Compaction, partition: Partition, plan: CleaningPlan, process: CleanerProcess, pause: Pause
     ) -> None:
         self._owner = owner
         self._partition = partition
         self._plan = plan
+        self._process = process
         self._pause = pause
         self._outcome: CleaningOutcome | None = None
 
     def run(self) -> None:
-        self._outcome = self._plan.run(self._pause)
+        self._outcome = self._process.run(self._plan, self._pause)
 
     def done(self) -> None:
         assert self._outcome is not None
@@ -170,3 +177,18 @@ class _Step:
 
     def failed(self, error: OSError) -> None:
         self._owner.go_on(self, error)
+
+
+class _Rest:
+    """The end of the process as a chore, when no round is due."""
+
+    def __init__(self, process: CleanerProcess) -> None:
+        self._process = process
+
+    def run(self) -> None:
+        self._process.close()
+
+    def done(self) -> None: ...
+
+    def failed(self, error: OSError) -> None:
+        _LOG.error("the process that compacts does not end: %s", error)

@@ -1,0 +1,235 @@
+"""Rounds of compaction in a process of its own: the same outcome, and no process that outlives its purpose."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace
+from headrace.log.checkpoints import TopicPartition
+from headrace.log.cleaner_filter import LastWord
+from headrace.log.cleaner_run import CleanerLimits, CleaningPlan, Source
+from headrace.log.config import LogConfig
+from headrace.log.fs import RealFileSystem
+from headrace.log.memory_fs import MemoryFileSystem
+from headrace.log.names import CLEANED, LOG
+from headrace.protocol.records import NewRecord, build_batch
+from headrace.server.cleaner_process import CleanerProcess
+from headrace.server.unsynced import UnsyncedFileSystem
+from headrace.server.worker import ClosingError
+from tests.support.one_topic import client_of, produce, values
+from tests.support.segments import DIRECTORY, a_segment, memory_fs
+from tests.support.waiting import wait_until
+
+COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}))
+NOW_MS = 1_000_000
+COUNT = 50
+SLOWLY = CleanerLimits(bytes_per_second=1.0)  # a round never ends
+
+_STARTS_AND_WAITS = """
+import os, sys, time
+sys.path[:] = {path!r}
+from pathlib import Path
+from tests.unit.server.test_cleaner_process import SLOWLY, CleanerProcess, a_plan, pid_of
+process = CleanerProcess()
+def pause(seconds):
+    if process.is_there:
+        if {forks} and os.fork() == 0:
+            time.sleep({forked_seconds})
+            os._exit(0)
+        print(pid_of(process), flush=True)
+        sys.stdin.read()
+process.run(a_plan(Path({directory!r}), limits=SLOWLY), pause)
+"""
+FORKED_SECONDS = 10  # more than it takes to notice, and not too long to be left behind
+
+
+def a_plan(
+    directory: Path | str,
+    fs: RealFileSystem | MemoryFileSystem | None = None,
+    limits: CleanerLimits | None = None,
+    producers: dict[int, LastWord] | None = None,
+) -> CleaningPlan:
+    """For a segment with records of two keys."""
+    fs = fs or RealFileSystem()
+    records = [NewRecord(offset, b"k%d" % (offset % 2), b"v" * 2000) for offset in range(COUNT)]
+    batches = [build_batch([record], base_offset=offset) for offset, record in enumerate(records)]
+    segment = a_segment(fs, 0, batches, COMPACT, directory=str(directory))
+    return CleaningPlan(
+        partition=TopicPartition("orders", 0),
+        fs=fs,
+        directory=str(directory),
+        config=COMPACT,
+        limits=limits or CleanerLimits(),
+        sources=(Source(0, COUNT, segment.size, segment.path(LOG)),),
+        first_dirty_offset=0,
+        aborted=(),
+        producers=producers or {},
+        now_ms=NOW_MS,
+    )
+
+
+def pause(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+@pytest.fixture
+def process() -> Iterator[CleanerProcess]:
+    process = CleanerProcess()
+    yield process
+    process.close()
+
+
+def pid_of(process: CleanerProcess) -> int:
+    assert process._process is not None
+    return process._process.pid
+
+
+def is_running(pid: int) -> bool:
+    """Also not as a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("fs", [RealFileSystem(), UnsyncedFileSystem()])
+def test_the_outcome_is_the_one_of_a_round_in_this_process(
+    tmp_path: Path, process: CleanerProcess, fs: RealFileSystem
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    cleaned = f"{0:020d}{LOG}{CLEANED}"
+    expected = a_plan(here, fs).run(pause)
+    outcome = process.run(a_plan(there, fs), pause)
+    assert process.is_there
+    assert (outcome.end_offset, outcome.bytes_moved) == (expected.end_offset, expected.bytes_moved)
+    assert outcome.groups[0].size_bytes == expected.groups[0].size_bytes
+    assert (there / cleaned).read_bytes() == (here / cleaned).read_bytes()
+    assert (there / cleaned).stat().st_size < 5000
+
+
+def test_one_process_serves_many_rounds(tmp_path: Path, process: CleanerProcess) -> None:
+    pids = []
+    for number in range(3):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        assert len(process.run(a_plan(directory), pause).groups) == 1
+        pids.append(pid_of(process))
+    assert len(set(pids)) == 1
+    process.close()
+    assert not process.is_there
+    assert not is_running(pids[0])
+
+
+def test_a_plan_may_be_larger_than_a_pipe(tmp_path: Path, process: CleanerProcess) -> None:
+    producers = {number: LastWord(None, 0) for number in range(50_000)}
+    assert len(process.run(a_plan(tmp_path, producers=producers), pause).groups) == 1
+
+
+def test_damaged_data_is_told_by_the_process(tmp_path: Path, process: CleanerProcess) -> None:
+    plan = a_plan(tmp_path)
+    path = tmp_path / f"{0:020d}{LOG}"
+    path.write_bytes(b"?" * path.stat().st_size)
+    outcome = process.run(plan, pause)
+    assert outcome.failure is not None
+    assert "no valid batch" in outcome.failure
+
+
+def test_files_that_only_this_process_sees_are_compacted_here(process: CleanerProcess) -> None:
+    assert len(process.run(a_plan(DIRECTORY, memory_fs()), pause).groups) == 1
+    assert not process.is_there
+
+
+def test_without_an_interpreter_rounds_run_here(
+    tmp_path: Path, process: CleanerProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for executable in ("", str(tmp_path / "nothing")):
+        monkeypatch.setattr(sys, "executable", executable)
+        assert len(process.run(a_plan(tmp_path), pause).groups) == 1
+        assert not process.is_there
+    assert caplog.text.count("slows requests down") == 2
+
+
+def test_a_process_that_is_killed_costs_the_round_only(tmp_path: Path, process: CleanerProcess) -> None:
+    def kill(seconds: float) -> None:
+        if process.is_there:
+            os.kill(pid_of(process), signal.SIGKILL)
+        time.sleep(seconds)
+
+    outcome = process.run(a_plan(tmp_path, limits=SLOWLY), kill)
+    assert (outcome.groups, outcome.abandoned) == ((), True)
+    assert outcome.no_room == "the process that compacts has ended with -9"
+    assert not list(tmp_path.glob(f"*{CLEANED}"))
+    assert len(process.run(a_plan(tmp_path), pause).groups) == 1
+
+
+def test_a_broker_that_stops_ends_a_round_that_runs(tmp_path: Path, process: CleanerProcess) -> None:
+    pids = []
+
+    def close(_: float) -> None:
+        if process.is_there:
+            pids.append(pid_of(process))
+            raise ClosingError
+
+    with pytest.raises(ClosingError):
+        process.run(a_plan(tmp_path, limits=SLOWLY), close)
+    assert not process.is_there
+    assert not is_running(pids[0])
+
+
+def test_a_broker_that_stops_does_not_begin_a_round(tmp_path: Path, process: CleanerProcess) -> None:
+    def close(_: float) -> None:
+        raise ClosingError
+
+    with pytest.raises(ClosingError):
+        process.run(a_plan(tmp_path), close)
+    assert not process.is_there
+
+
+@pytest.mark.parametrize("forks", [False, True], ids=["alone", "and has forked another that holds its pipes"])
+def test_it_ends_with_the_process_that_has_started_it(tmp_path: Path, *, forks: bool) -> None:
+    program = _STARTS_AND_WAITS.format(
+        path=[*sys.path, str(Path.cwd())], directory=str(tmp_path), forks=forks, forked_seconds=FORKED_SECONDS
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        assert is_running(pid)
+        parent.kill()
+        wait_until(lambda: not is_running(pid), "the end of the process that compacts", seconds=FORKED_SECONDS - 1)
+
+
+def test_requests_come_first(tmp_path: Path, process: CleanerProcess) -> None:
+    process.run(a_plan(tmp_path), pause)
+    assert os.getpriority(os.PRIO_PROCESS, pid_of(process)) == os.getpriority(os.PRIO_PROCESS, 0) + 10
+
+
+def children() -> set[str]:
+    return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
+
+def test_a_broker_has_the_process_while_it_compacts_and_no_longer(tmp_path: Path) -> None:
+    before = children()
+    seen: set[str] = set()
+    with headrace.Broker(tmp_path, log_cleaner_backoff_ms=10) as broker:
+        broker.create_topic(
+            "t", cleanup_policy="compact", internal_segment_bytes="5000", min_cleanable_dirty_ratio="0.01"
+        )
+        with client_of(broker.address) as client:
+            for _ in range(COUNT):
+                assert produce(client, "t", b"v" * 1000, key=b"k") == 0
+
+            def is_compacted() -> bool:
+                seen.update(children() - before)
+                return len(values(client, "t")) < 10
+
+            wait_until(is_compacted, "compaction")
+        assert seen
+        wait_until(lambda: not seen & children(), "the end of the process")
