@@ -172,6 +172,7 @@ class Durability:
         self._is_new = False
         self._epochs.saved_changes = max(self._epochs.saved_changes, plan.epoch_changes)
         if plan.truncations == self._truncations:
+            self._producers.are_synced(plan.paths)
             for segment in plan.sealed:
                 segment.is_durable = True
             self.flushed_offset = max(self.flushed_offset, plan.end_offset)

@@ -9,7 +9,7 @@ segments, and the newest; so do we. None is needed: without one the replay begin
 
 import contextlib
 from bisect import bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
@@ -31,13 +31,14 @@ from headrace.protocol.records import (
 
 
 class ProducerHistory:
-    __slots__ = ("_directory", "_fs", "_segments", "_snapshots")
+    __slots__ = ("_directory", "_fs", "_segments", "_snapshots", "_unsynced")
 
     def __init__(self, fs: FileSystem, directory: str, segments: Segments, snapshot_offsets: Iterable[int]) -> None:
         self._fs = fs
         self._directory = directory
         self._segments = segments
         self._snapshots = sorted(snapshot_offsets)
+        self._unsynced: tuple[int, ...] = ()  # those that were written since the log was opened, and not yet synced
 
     @property
     def snapshot_offsets(self) -> tuple[int, ...]:
@@ -104,14 +105,25 @@ class ProducerHistory:
             file.close()
         if offset not in self._snapshots:
             insort(self._snapshots, offset)
+        if offset not in self._unsynced:
+            self._unsynced += (offset,)
         return path
 
     def keep_before(self, offset: int) -> None:
-        """The batches before `offset` are about to go: from now on only a snapshot knows about them. Raises OSError."""
+        """The batches before `offset` are about to go: from now on only a snapshot knows about them. Raises OSError.
+
+        It waits for the disk unless a flush has done so, which follows each roll.
+        """
         if offset not in self._snapshots:
             self.write_snapshot(offset, self.before(offset))
-        sync_file(self._fs, self.path(offset))
-        self._fs.sync_dir(self._directory)
+        if offset in self._unsynced:
+            sync_file(self._fs, self.path(offset))
+            self._fs.sync_dir(self._directory)
+            self._unsynced = tuple(at for at in self._unsynced if at != offset)
+
+    def are_synced(self, paths: Collection[str]) -> None:
+        """Those with these paths are safe, and so are their names."""
+        self._unsynced = tuple(at for at in self._unsynced if self.path(at) not in paths)
 
     def drop_snapshots_after(self, offset: int) -> None:
         self._remove([at for at in self._snapshots if at > offset])

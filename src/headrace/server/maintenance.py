@@ -41,6 +41,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 WAKES: Final = 5  # logs opened or made per turn, at 0.2 ms each
 VISITS: Final = 50  # partitions per turn: about a millisecond of retention, less of anything else
+VISITING_MS: Final = 2  # after which a turn ends sooner: what is deleted before it was synced waits for the disk
 TURN_MS: Final = 10  # between turns requests have the loop
 TIDY_INTERVAL_MS: Final = 1000
 
@@ -225,7 +226,10 @@ class _Round:
         self._turn()
 
     def _turn(self) -> None:
+        end_ms = self._clock.steady_ms() + VISITING_MS
         for _ in range(VISITS):
+            if self._clock.steady_ms() >= end_ms:
+                break
             partition = next(self._left, None)
             if partition is None:
                 if self._end is not None:

@@ -304,10 +304,17 @@ def test_a_log_is_due_above_the_dirty_ratio() -> None:
     assert not DirtyRange(0, 0, 0, 0, False).is_due(COMPACT)
 
 
-def test_a_log_is_due_when_dirty_records_are_older_than_the_maximum_lag() -> None:
+@pytest.mark.parametrize("is_reopened", [False, True])
+def test_a_log_is_due_when_dirty_records_are_older_than_the_maximum_lag(*, is_reopened: bool) -> None:
     fs = memory_fs()
     config = replace(COMPACT, max_compaction_lag_ms=500, min_cleanable_dirty_ratio=1.0)
     segments = four_segments(fs)
+    if is_reopened:
+        files = OpenFiles(limit=100)
+        segments = [
+            Segment(fs, DIRECTORY, each.base_offset, each.size, COMPACT, open_files=files, now_ms=0)
+            for each in segments
+        ]
     assert not dirt(segments, fs, config, cleaned_to=20, now_ms=3500).is_due(config)
     assert dirt(segments, fs, config, cleaned_to=20, now_ms=3501).is_due(config)
     assert not dirt(segments, fs, config, cleaned_to=30, now_ms=9999).is_due(config)  # nothing dirty to clean

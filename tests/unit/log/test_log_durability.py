@@ -7,7 +7,7 @@ import pytest
 from headrace.log.chores import FlushPlan
 from headrace.log.config import LogConfig
 from headrace.log.log import Log
-from headrace.log.memory_fs import MemoryFileSystem
+from headrace.log.memory_fs import Fault, MemoryFileSystem
 from tests.support.log_batches import (
     EPOCH,
     NOW_MS,
@@ -194,3 +194,35 @@ def test_a_log_closed_in_its_first_segment_and_continued_is_recovered_from_there
         found = again.find_timestamp(NOW_MS + 9)
         assert found is not None
         assert found.offset == 0
+
+
+@pytest.mark.parametrize(
+    "how", ["not flushed", "flushed", "flushed before it was cut", "opened again", "killed and opened again"]
+)
+def test_producers_of_deleted_segments_are_known_after_a_power_cut(fs: MemoryFileSystem, log: Log, how: str) -> None:
+    def write(first_sequence: int) -> None:
+        for sequence in range(first_sequence, 4):
+            append(log, b"v", producer=7, sequence=sequence)
+        log.roll(now_ms=NOW_MS)
+
+    flush(log)  # its name, at least, is safe
+    write(0)
+    if how == "flushed before it was cut":
+        chores = log.take_chores()
+        for chore in chores:
+            chore.run()
+        log.truncate_to(log.log_end_offset - 2)
+        write(2)
+        for chore in chores:
+            chore.done()
+    elif how in ("flushed", "opened again"):
+        run_chores(log)
+    if how.endswith("opened again"):
+        log = reopened(fs, log)
+    if how in ("flushed", "opened again"):
+        fs.faults += [Fault("sync"), Fault("sync_dir")]
+    log.delete_segments(list(log.segments)[:-1])
+    fs.faults.clear()
+    for seed in range(20):
+        again = reopened(fs.crash(Random(seed)), log)
+        assert append(again, b"v", producer=7, sequence=3).duplicate

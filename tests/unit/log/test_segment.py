@@ -157,7 +157,7 @@ def test_the_largest_timestamp_is_told_by_the_end_of_the_time_index(fs: MemoryFi
 
 @pytest.mark.parametrize(
     "content",
-    [None, bytes(13), pack(">qi", 1007, -1), pack(">qi", -7, 7)],
+    [None, pack(">qib", 1007, 7, 1), pack(">qi", 1007, -1), pack(">qi", -7, 7)],
     ids=["missing", "odd length", "negative offset", "negative time"],
 )
 def test_a_time_index_that_cannot_tell_is_rebuilt(fs: MemoryFileSystem, content: bytes | None) -> None:
@@ -169,6 +169,18 @@ def test_a_time_index_that_cannot_tell_is_rebuilt(fs: MemoryFileSystem, content:
     if content is not None:
         fs.open(path, create=True).append(content)
     assert reopened(fs).largest_timestamp == 1009
+
+
+def test_a_segment_that_was_read_first_goes_on_with_its_index(fs: MemoryFileSystem) -> None:
+    segment = a_segment(fs)
+    fill(segment, 8)
+    segment.write_indexes()
+    again = reopened(fs)
+    assert again.find(BASE + 7) == 700
+    for number in (8, 9):
+        batch = a_batch(b"v" * 31, timestamps=[1000 + number], base_offset=BASE + number)
+        again.append(batch, last_offset=BASE + number, max_timestamp=1000 + number)
+    assert list(again.offsets) == [OffsetEntry(103, 300), OffsetEntry(106, 600), OffsetEntry(109, 900)]
 
 
 def test_the_age_of_a_segment_needs_no_index(fs: MemoryFileSystem) -> None:

@@ -1,5 +1,6 @@
 """Rounds of compaction in a process of its own: the same outcome, and no process that outlives its purpose."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -23,12 +24,14 @@ from headrace.server.cleaner_process import CleanerProcess
 from headrace.server.unsynced import UnsyncedFileSystem
 from headrace.server.worker import ClosingError
 from tests.support.one_topic import client_of, produce, values
+from tests.support.running_broker import Running
 from tests.support.segments import DIRECTORY, a_segment, memory_fs
 from tests.support.waiting import wait_until
 
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}))
 NOW_MS = 1_000_000
 COUNT = 50
+WITH_PAUSES = CleanerLimits(bytes_per_second=100_000.0)  # of two thirds of a second, one for each of two walks
 SLOWLY = CleanerLimits(bytes_per_second=1.0)  # a round never ends
 
 _STARTS_AND_WAITS = """
@@ -159,11 +162,11 @@ def test_without_an_interpreter_rounds_run_here(
 
 def test_a_process_that_is_killed_costs_the_round_only(tmp_path: Path, process: CleanerProcess) -> None:
     def kill(seconds: float) -> None:
-        if process.is_there:
+        if list(tmp_path.glob(f"*{CLEANED}")):
             os.kill(pid_of(process), signal.SIGKILL)
         time.sleep(seconds)
 
-    outcome = process.run(a_plan(tmp_path, limits=SLOWLY), kill)
+    outcome = process.run(a_plan(tmp_path, limits=WITH_PAUSES), kill)
     assert (outcome.groups, outcome.abandoned) == ((), True)
     assert outcome.no_room == "the process that compacts has ended with -9"
     assert not list(tmp_path.glob(f"*{CLEANED}"))
@@ -184,10 +187,13 @@ def test_a_broker_that_stops_ends_a_round_that_runs(tmp_path: Path, process: Cle
     assert not is_running(pids[0])
 
 
-def test_a_broker_that_stops_does_not_begin_a_round(tmp_path: Path, process: CleanerProcess) -> None:
+def test_a_broker_that_stops_does_not_begin_a_round(
+    tmp_path: Path, process: CleanerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def close(_: float) -> None:
         raise ClosingError
 
+    monkeypatch.delattr(CleanerProcess, "_start")
     with pytest.raises(ClosingError):
         process.run(a_plan(tmp_path), close)
     assert not process.is_there
@@ -209,6 +215,11 @@ def test_it_ends_with_the_process_that_has_started_it(tmp_path: Path, *, forks: 
 def test_requests_come_first(tmp_path: Path, process: CleanerProcess) -> None:
     process.run(a_plan(tmp_path), pause)
     assert os.getpriority(os.PRIO_PROCESS, pid_of(process)) == os.getpriority(os.PRIO_PROCESS, 0) + 10
+
+
+def test_whoever_ends_a_broker_by_ctrl_c_ends_the_broker(tmp_path: Path, process: CleanerProcess) -> None:
+    process.run(a_plan(tmp_path), pause)
+    assert os.getpgid(pid_of(process)) != os.getpgid(0)
 
 
 def children() -> set[str]:
@@ -233,3 +244,23 @@ def test_a_broker_has_the_process_while_it_compacts_and_no_longer(tmp_path: Path
             wait_until(is_compacted, "compaction")
         assert seen
         wait_until(lambda: not seen & children(), "the end of the process")
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_it_ends_with_its_broker(tmp_path: Path, how: str) -> None:
+    """Also if it has no round just then."""
+    (tmp_path / "t-0").mkdir()
+
+    async def story() -> None:
+        running = await Running(tmp_path / "data").start()
+        process = running.broker._maintenance._process
+        process.run(a_plan(tmp_path / "t-0"), pause)
+        pid = pid_of(process)
+        if how == "stop":
+            await running.stop()
+        else:
+            running.client.close()
+            running.broker.kill()
+        assert not is_running(pid)
+
+    asyncio.run(story())

@@ -15,9 +15,18 @@ from headrace.log.checkpoints import (
     read_offsets,
 )
 from headrace.log.chores import WriteOut
-from headrace.log.memory_fs import Fault
+from headrace.log.log import Log
+from headrace.log.memory_fs import Fault, MemoryFileSystem
+from headrace.log.retention import apply_retention
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from headrace.server.maintenance import TIDY_INTERVAL_MS, TURN_MS, VISITS, WAKES, MaintenanceSettings
+from headrace.server.maintenance import (
+    TIDY_INTERVAL_MS,
+    TURN_MS,
+    VISITING_MS,
+    VISITS,
+    WAKES,
+    MaintenanceSettings,
+)
 from headrace.server.page_cache import PageCache
 from headrace.server.partitions import CREATES_AT_ONCE
 from tests.support.log_batches import a_batch
@@ -54,6 +63,33 @@ def test_old_segments_go_and_their_files_with_them(site: Site) -> None:
     log = site.node.partition("t").log
     assert log.log_start_offset == 6
     assert site.files() == ["00000000000000000006.log"]
+
+
+def test_nobody_waits_for_the_disk_when_segments_go_that_were_synced(site: Site) -> None:
+    site.node.create_topic("t", retention_bytes="1", internal_segment_bytes="1000")
+    for sequence in range(6):
+        site.append(producer=7, sequence=sequence)
+    site.pass_time(TIDY_INTERVAL_MS)
+    log = site.node.partition("t").log
+    assert log.recovery_point == 4
+    on_the_loop = [Fault("sync"), Fault("sync_dir")]
+    site.fs.faults.extend(on_the_loop)
+    assert apply_retention(site.fs, log, now_ms=site.node.clock.now_ms()) == 2
+    assert (log.log_start_offset, site.fs.faults) == (4, on_the_loop)
+
+
+def test_a_turn_that_takes_long_ends_sooner(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.node.create_topic("t", partitions=10, retention_ms="1", internal_segment_bytes="1000")
+    for index in range(10):
+        site.node.partition("t", index).append(a_batch(), acks=1, now_ms=NOW_MS)
+
+    def slow(fs: MemoryFileSystem, log: Log, *, now_ms: int) -> int:
+        monkeypatch.setattr(site.node.clock, "_now_ms", site.node.clock.now_ms() + 1)
+        return apply_retention(fs, log, now_ms=now_ms)
+
+    monkeypatch.setattr("headrace.server.maintenance.apply_retention", slow)
+    site.pass_time(SETTINGS.retention_interval_ms)
+    assert sum(partition.log.log_start_offset for partition in site.node.partitions) == VISITING_MS
 
 
 def test_young_segments_stay(site: Site) -> None:
