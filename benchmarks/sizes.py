@@ -1,4 +1,4 @@
-"""How large it may get: many connections, many partitions, one huge message, a consumer that is far behind.
+"""How large it may get: many connections, many partitions, one huge message, a consumer that is far behind, compaction.
 
     python -m benchmarks sizes             about ten minutes, and 11 GB of disk for a while
     python -m benchmarks sizes --quick     a tenth of everything, within a minute
@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -33,6 +33,8 @@ _CACHE: Final = REPOSITORY / ".cache"  # on the disk, which a temporary director
 _NOW_MS: Final = 1_700_000_000_000
 _ROWS_PER_REQUEST: Final = 200
 _FETCH_BYTES: Final = 8 * MB
+_RECORDS_PER_BATCH: Final = 5000
+_BACKOFF_MS: Final = 30_000
 
 
 class Effort(NamedTuple):
@@ -40,10 +42,11 @@ class Effort(NamedTuple):
     partitions: int
     message_bytes: int
     behind_bytes: int
+    compacted_records: int
 
 
-FULL: Final = Effort(1000, 10_000, 100 * MB, 10 << 30)
-QUICK: Final = Effort(200, 1000, 10 * MB, 1 << 30)
+FULL: Final = Effort(1000, 10_000, 100 * MB, 10 << 30, 3_000_000)
+QUICK: Final = Effort(200, 1000, 10 * MB, 1 << 30, 300_000)
 
 
 def run() -> list[Figure]:
@@ -60,6 +63,7 @@ def _run(effort: Effort) -> list[Figure]:
         *_partitions(effort.partitions),
         *_message(effort.message_bytes),
         *_far_behind(effort.behind_bytes),
+        *_compaction(effort.compacted_records),
     ]
 
 
@@ -233,7 +237,7 @@ def _far_behind(size_bytes: int) -> list[Figure]:
     with _broker() as broker, WireClient(broker.address) as client:
         _create(client, "long", 1, retention_ms="-1")
         idle = broker.memory_bytes()
-        writing = _seconds(lambda: _write_all(client, batch, count))
+        writing = _seconds(lambda: _write_all(client, "long", [batch] * count))
         written = broker.memory_bytes()
         broker.reset_peak()
         cpu = broker.cpu_seconds()
@@ -257,9 +261,9 @@ def _far_behind(size_bytes: int) -> list[Figure]:
     ]
 
 
-def _write_all(client: WireClient, batch: bytes, count: int) -> None:
-    for _ in range(count):
-        _produce(client, "long", [PartitionProduceData(0, batch)])
+def _write_all(client: WireClient, topic: str, batches: list[bytes]) -> None:
+    for batch in batches:
+        _produce(client, topic, [PartitionProduceData(0, batch)])
 
 
 def _read_all(client: WireClient, count: int, batch_bytes: int) -> None:
@@ -269,3 +273,47 @@ def _read_all(client: WireClient, count: int, batch_bytes: int) -> None:
         assert size > 0, f"nothing at offset {offset}"
         assert size % batch_bytes == 0, f"{size} bytes at offset {offset}, in batches of {batch_bytes}"
         offset += size // batch_bytes
+
+
+# Compaction
+
+
+def _compaction(count: int) -> list[Figure]:
+    """Of so many records of 100 B, a third of which are the newest of their keys."""
+    name = f"a compaction of {count:,} records"
+    numbers = range(0, count // 3, _RECORDS_PER_BATCH)
+    batches = [
+        bytes(
+            build_batch([NewRecord(_NOW_MS, b"%d" % (first + each), bytes(100)) for each in range(_RECORDS_PER_BATCH)])
+        )
+        for first in numbers
+    ]
+    configs = {"segment_bytes": str(16 * MB), "min_cleanable_dirty_ratio": "0.01"}
+    with _broker(log_cleaner_backoff_ms=str(_BACKOFF_MS)) as broker, WireClient(broker.address) as client:
+        began = time.perf_counter()
+        _create(client, "compacted", 1, cleanup_policy="compact", **configs)
+        _write_all(client, "compacted", 3 * batches)
+        written = sum(map(len, batches)) * 3
+        assert time.perf_counter() - began < _BACKOFF_MS / 1000, "compaction has begun before all was written"
+        log = broker.data / "compacted-0"
+        with Bystander(broker.address) as bystander:
+            _await(lambda: _size_of(log) < written / 2)
+            worst = bystander.take()
+        memory = broker.memory_bytes()
+    return [Figure(f"{name}: memory of the broker", memory / MB, "MB", goal=IDLE_GOAL_MB), _wait(name, worst)]
+
+
+def _size_of(directory: Path) -> int:
+    """Of its logs; those that are being compacted count twice."""
+    size = 0
+    for path in directory.glob("*.log*"):
+        with suppress(FileNotFoundError):  # it has got another name meanwhile
+            size += path.stat().st_size
+    return size
+
+
+def _await(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < deadline, "nothing is compacted"
+        time.sleep(0.02)
