@@ -21,6 +21,8 @@ from tests.support.clients_confluent import SECONDS, admin, assigned, create_top
 from tests.support.one_topic import FETCH_VERSION, client_of, fetch_request
 
 TIMES: Final = 20
+# Not those of clients, which other tests may have left in this process.
+_BROKERS: Final = ("headrace.server.", "headrace.log.", "headrace.coordinator.", "headrace.cluster.")
 Work = Callable[[str, str], None]  # with the address of a broker and a topic of two partitions
 
 
@@ -35,7 +37,7 @@ def left_behind() -> Iterator[Counter[str]]:
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
         names = (f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.garbage)
-        found.update(name for name in names if name.startswith("headrace."))
+        found.update(name for name in names if name.startswith(_BROKERS))
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
