@@ -5,7 +5,7 @@ computes keeps it for 5 ms then. Measured beside a compaction of 3 million recor
 and 2,000 to 18,000 small requests per second instead of 300,000.
 
 A round is a plan, which is data, and so is its outcome (`log.cleaner_run`): both go through pipes. The process begins
-with the first round that is due and ends when none is left. Where it cannot begin, rounds run in the worker's thread.
+with the first round that is due and ends when none is left. Where none can begin, rounds run in the worker's thread.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import logging
 import os
 import pickle
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -50,14 +51,16 @@ class CleanerProcess:
         try:
             process = self._process or self._start()
         except OSError as error:
-            _LOG.warning("there is no process for compaction, which slows requests down now: %s", error)
-            return plan.run(pause)
+            return _run_here(plan, pause, str(error))
         try:
             return _ask(process, plan, pause)
         except (OSError, EOFError, pickle.UnpicklingError):
             self.close()
+            code = process.returncode or -signal.SIGKILL  # which we sent, and it still waits for the disk
+            if code > 0:  # it was no Python, or none that finds its modules
+                return _run_here(plan, pause, f"{sys.executable} ended with {code}")
             plan.discard()
-            ended = f"the process that compacts has ended with {process.returncode}"
+            ended = f"the process that compacts was ended by signal {-code}"
             return CleaningOutcome((), plan.first_dirty_offset, 0, abandoned=True, no_room=ended)
         except BaseException:
             self.close()
@@ -86,6 +89,11 @@ class CleanerProcess:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _run_here(plan: CleaningPlan, pause: Pause, why: str) -> CleaningOutcome:
+    _LOG.warning("compaction has no process of its own, and slows requests down: %s", why)
+    return plan.run(pause)
 
 
 def _ask(process: subprocess.Popen[bytes], plan: CleaningPlan, pause: Pause) -> CleaningOutcome:
