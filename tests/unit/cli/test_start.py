@@ -95,6 +95,18 @@ def test_it_runs_on_uvloop_where_that_is_installed(tmp_path: Path, is_installed:
         assert process.wait(120) == 0
 
 
+def test_a_thread_that_computes_soon_gives_the_interpreter_back(tmp_path: Path) -> None:
+    """A module that is found when Python starts prints what holds at the end."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, sys\natexit.register(lambda: print(sys.getswitchinterval(), flush=True))\n"
+    )
+    with started("--ephemeral", "--listen", "127.0.0.1:0", cwd=tmp_path, python_path=tmp_path) as (process, line):
+        assert line.startswith("Headrace is ready")
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=120)
+    assert float(output.split()[-1]) < sys.getswitchinterval() / 10
+
+
 def test_ephemeral_data_is_gone_at_the_end(tmp_path: Path) -> None:
     with started("--ephemeral", "--listen", "127.0.0.1:0", cwd=tmp_path) as (process, line):
         data = Path(line.split("data in ")[1].split(". Try")[0])
