@@ -138,6 +138,7 @@ class ProducerHistory:
             with contextlib.suppress(FileNotFoundError):
                 self._fs.remove(self.path(offset))
             self._snapshots.remove(offset)
+        self._unsynced = tuple(at for at in self._unsynced if at not in offsets)
 
 
 class Marker(NamedTuple):

@@ -226,3 +226,12 @@ def test_producers_of_deleted_segments_are_known_after_a_power_cut(fs: MemoryFil
     for seed in range(20):
         again = reopened(fs.crash(Random(seed)), log)
         assert append(again, b"v", producer=7, sequence=3).duplicate
+
+
+def test_snapshots_that_are_gone_are_not_waited_for(log: Log) -> None:
+    for _ in range(5):
+        append(log, b"v", producer=7, sequence=log.log_end_offset - 6)
+        log.roll(now_ms=NOW_MS)
+    log.truncate_to(7)
+    history = log.producer_history
+    assert set(history._unsynced) <= set(history.snapshot_offsets)
