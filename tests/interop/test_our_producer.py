@@ -13,6 +13,7 @@ from headrace.client.errors import FencedError, KafkaError, RecordTooLargeError
 from headrace.client.murmur2 import partition_of
 from tests.support.both_brokers import unique
 from tests.support.topic_reading import read_topic
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -66,6 +67,18 @@ def test_what_the_broker_refuses(bootstrap: str) -> None:
         assert sorted(each.result(0).offset for each in small) == list(range(100))
 
 
+def committed(bootstrap: str, topic: str, count: int) -> list[bytes | None]:
+    """What can be read of it when that is `count` or more: markers follow the answer to who ends a transaction."""
+    found: list[bytes | None] = []
+
+    def is_there() -> bool:
+        found[:] = [record.value for record in read_topic(bootstrap, topic, committed=True)]
+        return len(found) >= count
+
+    wait_until(is_there, "the markers of the last transaction")
+    return found
+
+
 def test_transactions(bootstrap: str, topic: str) -> None:
     with headrace.Producer(bootstrap, transactional_id=unique("tx")) as producer:
         for number in range(6):
@@ -78,8 +91,7 @@ def test_transactions(bootstrap: str, topic: str) -> None:
                         raise LookupError
             except LookupError:
                 continue
-    committed = [record.value for record in read_topic(bootstrap, topic, committed=True)]
-    assert committed == [b"0", b"2", b"4"] * 3
+    assert committed(bootstrap, topic, 9) == [b"0", b"2", b"4"] * 3
 
 
 def test_offsets_in_transactions_and_fencing(bootstrap: str, topic: str) -> None:
@@ -102,7 +114,7 @@ def test_offsets_in_transactions_and_fencing(bootstrap: str, topic: str) -> None
         with pytest.raises(FencedError):
             first.commit_transaction()
         assert admin.list_group_offsets(group)[place].offset == 7
-    assert [record.value for record in read_topic(bootstrap, topic, committed=True)] == [b"a", b"c"]
+    assert committed(bootstrap, topic, 2) == [b"a", b"c"]
 
 
 def test_asyncio(bootstrap: str, topic: str) -> None:
