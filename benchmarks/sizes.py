@@ -25,6 +25,7 @@ from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from headrace.protocol.records import NewRecord, build_batch
 from tests.support.broker_process import BrokerProcess
 from tests.support.kafka_tools import REPOSITORY
+from tests.support.waiting import wait_until
 from tests.support.wire_client import WireClient
 
 MB: Final = 1 << 20
@@ -297,7 +298,7 @@ def _compaction(count: int) -> list[Figure]:
         assert time.perf_counter() - began < _BACKOFF_MS / 1000, "compaction has begun before all was written"
         log = broker.data / "compacted-0"
         with Bystander(broker.address) as bystander:
-            _await(lambda: _size_of(log) < written / 2)
+            wait_until(lambda: _size_of(log) < written / 2, "compaction")
             worst = bystander.take()
         memory = broker.memory_bytes()
     return [Figure(f"{name}: memory of the broker", memory / MB, "MB", goal=IDLE_GOAL_MB), _wait(name, worst)]
@@ -310,10 +311,3 @@ def _size_of(directory: Path) -> int:
         with suppress(FileNotFoundError):  # it has got another name meanwhile
             size += path.stat().st_size
     return size
-
-
-def _await(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < deadline, "nothing is compacted"
-        time.sleep(0.02)

@@ -29,13 +29,9 @@ def end_to_end(contest: Contest) -> list[Figure]:
     contest.take_turns(1, lambda node: _measure(node, effort.warm_up_seconds if node.needs_warm_up else 1.0))
     rounds = contest.take_turns(effort.rounds, lambda node: _measure(node, effort.seconds))
     alone = client_alone(replace(_RECORDS, seconds=ALONE_SECONDS))
-    figures = []
-    for percent, goal in ((50, 0.5), (99, 0.2)):
-        ours, kafkas = ([_percentile(found, percent) for found in turns] for turns in rounds)
-        name = f"end to end at {1 / INTERVAL_SECONDS:,.0f}/s, p{percent}"
-        note = f"through a server that does nothing {_percentile(alone, percent):,.0f} us"
-        figures.append(Figure.beside(name, "us", ours, kafkas, goal=goal, at_most=True, note=note))
-    return figures
+    name = f"end to end at {1 / INTERVAL_SECONDS:,.0f}/s"
+    notes = {each: f"through a server that does nothing {_percentile(alone, each):,.0f} us" for each in (50, 99)}
+    return [_figure(name, percent, rounds, goal=goal, note=notes[percent]) for percent, goal in ((50, 0.5), (99, 0.2))]
 
 
 def end_to_end_at_first(make_nodes: Sequence[MakeNode], directory: Path, effort: Effort) -> list[Figure]:
@@ -45,12 +41,15 @@ def end_to_end_at_first(make_nodes: Sequence[MakeNode], directory: Path, effort:
         for place, make in enumerate(make_nodes):
             with make(directory / f"new-{place}-{number}") as node, node.explaining():
                 found[place].append(_measure(node, effort.seconds))
-    figures = []
-    for percent in (50, 99):
-        ours, kafkas = ([_percentile(each, percent) for each in turns] for turns in found)
-        name = f"the same in the first {effort.seconds:.0f} s of a broker, p{percent}"
-        figures.append(Figure.beside(name, "us", ours, kafkas, at_most=True, is_ratio_goal=False))
-    return figures
+    return [_figure(f"the same in the first {effort.seconds:.0f} s of a broker", each, found) for each in (50, 99)]
+
+
+def _figure(
+    name: str, percent: int, rounds: list[list[list[float]]], *, goal: float | None = None, note: str = ""
+) -> Figure:
+    """This percentile of each of the rounds of both."""
+    ours, kafkas = ([_percentile(found, percent) for found in turns] for turns in rounds)
+    return Figure.beside(f"{name}, p{percent}", "us", ours, kafkas, goal=goal, at_most=True, note=note)
 
 
 def _percentile(latencies: list[float], percent: int) -> float:

@@ -11,7 +11,7 @@ A round is throttled: after each slice of work it calls `pause` with the seconds
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from headrace.log.aborted import AbortedIndex, AbortedTxn
 from headrace.log.checkpoints import TopicPartition
@@ -29,6 +29,8 @@ from headrace.log.segment import Segment
 from headrace.protocol.batch import BatchHeader, read_header
 from headrace.protocol.errors import CorruptBatchError
 from headrace.protocol.records import read_records
+
+Pause: TypeAlias = Callable[[float], None]  # for so many seconds
 
 SLICE_BYTES: Final = 64 << 10  # about a millisecond of work, which is what others may have to wait for
 
@@ -73,7 +75,7 @@ class CleaningOutcome(NamedTuple):
 class Throttle:
     __slots__ = ("_bytes_per_second", "_pause", "_slice", "total_bytes")
 
-    def __init__(self, bytes_per_second: float | None, pause: Callable[[float], None]) -> None:
+    def __init__(self, bytes_per_second: float | None, pause: Pause) -> None:
         self._bytes_per_second = bytes_per_second
         self._pause = pause
         self._slice = 0
@@ -100,7 +102,7 @@ class CleaningPlan:
     producers: dict[int, LastWord]
     now_ms: int
 
-    def run(self, pause: Callable[[float], None]) -> CleaningOutcome:
+    def run(self, pause: Pause) -> CleaningOutcome:
         """In any process. Raises nothing that the data or the disk can cause: that is part of the outcome."""
         throttle = Throttle(self.limits.bytes_per_second, pause)
         try:

@@ -32,11 +32,17 @@ def read_times(files: SegmentFiles) -> TimeIndex | None:
 
 def read_last_time(files: SegmentFiles) -> TimeEntry | None:
     """The entry with the largest timestamp; None, too, if the end of the file alone does not tell."""
-    try:
-        data, size = files.read_end(TIME_INDEX, TIME_ENTRY_SIZE)
-    except FileNotFoundError:
-        return None
-    if size % TIME_ENTRY_SIZE or not data.strip(b"\0"):  # the zeros of a preallocated file
+    data = read_last_entry(files, TIME_INDEX, TIME_ENTRY_SIZE)
+    if not data:
         return None
     entry = unpack_time_entry(data, files.base_offset)
     return entry if entry.timestamp >= 0 and entry.offset >= files.base_offset else None
+
+
+def read_last_entry(files: SegmentFiles, suffix: str, entry_size: int) -> bytes | None:
+    """Nothing if the index has none, or is missing; None if its end does not tell, since it is padded or damaged."""
+    try:
+        data, size = files.read_end(suffix, entry_size)
+    except FileNotFoundError:
+        return b""
+    return None if size % entry_size or (data and not data.strip(b"\0")) else data

@@ -1,6 +1,7 @@
 """Where a closed segment ends: by its last index entry, and the few batches behind that."""
 
 from headrace.log.index import OFFSET_ENTRY_SIZE, OffsetEntry, unpack_offset_entry
+from headrace.log.index_files import read_last_entry
 from headrace.log.names import OFFSET_INDEX
 from headrace.log.segment import Segment
 
@@ -18,12 +19,7 @@ def _last_entry(segment: Segment) -> OffsetEntry | None:
     if segment.size <= segment.config.index_interval_bytes:
         return None  # there is none, or hardly anything before it
     if not segment.are_indexes_loaded:
-        try:
-            data, size = segment.files.read_end(OFFSET_INDEX, OFFSET_ENTRY_SIZE)
-        except FileNotFoundError:
-            return None
-        if not data:
-            return None
-        if size % OFFSET_ENTRY_SIZE == 0 and data != bytes(OFFSET_ENTRY_SIZE):
-            return unpack_offset_entry(data, segment.base_offset)
+        data = read_last_entry(segment.files, OFFSET_INDEX, OFFSET_ENTRY_SIZE)
+        if data is not None:
+            return unpack_offset_entry(data, segment.base_offset) if data else None
     return segment.offsets[-1] if len(segment.offsets) else None

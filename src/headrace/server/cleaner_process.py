@@ -16,13 +16,10 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
-from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan
+from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan, Pause
 from headrace.log.fs import RealFileSystem
-
-Pause: TypeAlias = Callable[[float], None]
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 0.02  # between two looks at a pipe; meanwhile the worker does what has come

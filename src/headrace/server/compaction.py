@@ -13,10 +13,10 @@ from typing import Final
 
 from headrace.log.checkpoints import TopicPartition
 from headrace.log.cleaner import Cleaner
-from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan
+from headrace.log.cleaner_run import CleaningOutcome, CleaningPlan, Pause
 from headrace.log.errors import StorageError, is_without_descriptor
 from headrace.log.swap import Swap
-from headrace.server.cleaner_process import CleanerProcess, Pause
+from headrace.server.cleaner_process import CleanerProcess
 from headrace.server.clock import Clock, Timer
 from headrace.server.partition import Partition
 from headrace.server.partitions import Partitions
@@ -31,14 +31,13 @@ class Compaction:
         partitions: Partitions,
         worker: Worker,
         cleaner: Cleaner,
-        process: CleanerProcess,
         clock: Clock,
         backoff_ms: int,
     ) -> None:
         self._partitions = partitions
         self._worker = worker
         self._cleaner = cleaner
-        self._process = process
+        self._process = CleanerProcess()
         self._clock = clock
         self.backoff_ms = backoff_ms  # may change, and holds from the next rest on
         self._timer: Timer | None = None
@@ -52,6 +51,10 @@ class Compaction:
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
+
+    def close(self) -> None:
+        """When the worker has ended."""
+        self._process.close()
 
     def _next(self) -> None:
         if not self._worker.has_room:

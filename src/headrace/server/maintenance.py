@@ -28,7 +28,6 @@ from headrace.log.errors import StorageError
 from headrace.log.fs import FileSystem
 from headrace.log.log import Log
 from headrace.log.retention import apply_retention
-from headrace.server.cleaner_process import CleanerProcess
 from headrace.server.clock import Clock, Timer
 from headrace.server.compaction import Compaction
 from headrace.server.group_commit import GroupCommit
@@ -102,10 +101,7 @@ class Maintenance:
             self._saving_of(settings.log_starts_interval_ms, LOG_STARTS),
             self._saving_of(settings.high_watermarks_interval_ms, HIGH_WATERMARKS),
         ]
-        self._process = CleanerProcess()
-        self._compaction = Compaction(
-            partitions, worker, logs.cleaner, self._process, clock, settings.cleaner_backoff_ms
-        )
+        self._compaction = Compaction(partitions, worker, logs.cleaner, clock, settings.cleaner_backoff_ms)
         self._compacts = settings.cleaner_enabled
 
     def start(self) -> None:
@@ -124,7 +120,7 @@ class Maintenance:
 
     def close(self) -> None:
         """When the worker has ended."""
-        self._process.close()
+        self._compaction.close()
 
     def configure(self, settings: MaintenanceSettings) -> None:
         """What may be set while the broker runs."""

@@ -48,6 +48,13 @@ def fill(segment: Segment, count: int = 10, *, timestamps: list[int] | None = No
     return batches
 
 
+def a_sealed_segment(fs: MemoryFileSystem, count: int = 10, *, timestamps: list[int] | None = None) -> Segment:
+    segment = a_segment(fs)
+    fill(segment, count, timestamps=timestamps)
+    segment.write_indexes()
+    return segment
+
+
 def test_names_are_the_base_offset_in_twenty_digits() -> None:
     assert file_name(42, ".log") == "00000000000000000042.log"
     assert parse_file_name("00000000000000000042.timeindex") == LogFileName(42, ".timeindex", "")
@@ -74,17 +81,13 @@ def test_time_entries_name_the_batch_with_the_largest_timestamp_so_far(fs: Memor
 
 
 def test_sealing_adds_the_largest_timestamp_and_writes_files_of_exact_size(fs: MemoryFileSystem) -> None:
-    segment = a_segment(fs)
-    fill(segment, 8)
-    segment.write_indexes()
+    segment = a_sealed_segment(fs, 8)
     assert fs.read_bytes(segment.path(OFFSET_INDEX)) == pack(">iiii", 3, 300, 6, 600)
     assert fs.read_bytes(segment.path(TIME_INDEX)) == pack(">qiqiqi", 1003, 3, 1006, 6, 1007, 7)
 
 
 def test_a_reopened_segment_knows_what_it_knew(fs: MemoryFileSystem) -> None:
-    segment = a_segment(fs)
-    fill(segment)
-    segment.write_indexes()
+    segment = a_sealed_segment(fs)
     again = reopened(fs)
     again.load_indexes()
     for name in ("size", "max_timestamp", "max_timestamp_offset", "first_timestamp"):
@@ -117,9 +120,7 @@ def test_a_damaged_index_is_rebuilt_and_every_offset_is_found(fs: MemoryFileSyst
 
 
 def test_a_preallocated_index_of_kafka_is_read(fs: MemoryFileSystem) -> None:
-    segment = a_segment(fs)
-    fill(segment)
-    segment.write_indexes()
+    segment = a_sealed_segment(fs)
     for suffix, entry_size in ((OFFSET_INDEX, 8), (TIME_INDEX, 12)):
         fs.open(segment.path(suffix)).append(bytes(entry_size * 1000))
     again = reopened(fs)
@@ -140,9 +141,7 @@ def test_a_reader_does_not_wait_for_the_time_index(fs: MemoryFileSystem) -> None
 
 
 def test_the_largest_timestamp_is_told_by_the_end_of_the_time_index(fs: MemoryFileSystem) -> None:
-    segment = a_segment(fs)
-    fill(segment, timestamps=[5, 9, 7, 8, 1, 2, 3, 4, 5, 6])
-    segment.write_indexes()
+    segment = a_sealed_segment(fs, timestamps=[5, 9, 7, 8, 1, 2, 3, 4, 5, 6])
     again = reopened(fs)
     faults = [Fault("read", path_end=OFFSET_INDEX), Fault("read", path_end=LOG)]
     fs.faults += faults
@@ -161,9 +160,7 @@ def test_the_largest_timestamp_is_told_by_the_end_of_the_time_index(fs: MemoryFi
     ids=["missing", "odd length", "negative offset", "negative time"],
 )
 def test_a_time_index_that_cannot_tell_is_rebuilt(fs: MemoryFileSystem, content: bytes | None) -> None:
-    segment = a_segment(fs)
-    fill(segment)
-    segment.write_indexes()
+    segment = a_sealed_segment(fs)
     path = segment.path(TIME_INDEX)
     fs.remove(path)
     if content is not None:
@@ -172,9 +169,7 @@ def test_a_time_index_that_cannot_tell_is_rebuilt(fs: MemoryFileSystem, content:
 
 
 def test_a_segment_that_was_read_first_goes_on_with_its_index(fs: MemoryFileSystem) -> None:
-    segment = a_segment(fs)
-    fill(segment, 8)
-    segment.write_indexes()
+    a_sealed_segment(fs, 8)
     again = reopened(fs)
     assert again.find(BASE + 7) == 700
     for number in (8, 9):
@@ -184,9 +179,7 @@ def test_a_segment_that_was_read_first_goes_on_with_its_index(fs: MemoryFileSyst
 
 
 def test_the_age_of_a_segment_needs_no_index(fs: MemoryFileSystem) -> None:
-    segment = a_segment(fs)
-    fill(segment)
-    segment.write_indexes()
+    a_sealed_segment(fs)
     again = reopened(fs)
     again.load_first_timestamp()
     assert again.first_timestamp == 1000

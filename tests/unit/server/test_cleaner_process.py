@@ -256,7 +256,7 @@ def test_it_ends_with_its_broker(tmp_path: Path, how: str) -> None:
 
     async def story() -> None:
         running = await Running(tmp_path / "data").start()
-        process = running.broker._maintenance._process
+        process = running.broker._maintenance._compaction._process
         process.run(a_plan(tmp_path / "t-0"), pause)
         pid = pid_of(process)
         if how == "stop":
