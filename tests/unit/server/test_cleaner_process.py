@@ -1,13 +1,16 @@
 """Rounds of compaction in a process of its own: the same outcome, and no process that outlives its purpose."""
 
 import asyncio
+import fcntl
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -40,7 +43,7 @@ _STARTS_AND_WAITS = """
 import os, sys, time
 sys.path[:] = {path!r}
 from pathlib import Path
-from tests.unit.server.test_cleaner_process import SLOWLY, CleanerProcess, a_plan, pid_of
+from tests.unit.server.test_cleaner_process import SLOWLY, WITH_PAUSES, CleanerProcess, a_plan, pid_of
 process = CleanerProcess()
 def pause(seconds):
     if process.is_there:
@@ -49,7 +52,7 @@ def pause(seconds):
             os._exit(0)
         print(pid_of(process), flush=True)
         sys.stdin.read()
-process.run(a_plan(Path({directory!r}), limits=SLOWLY), pause)
+process.run(a_plan(Path({directory!r}), limits={limits}), pause)
 """
 FORKED_SECONDS = 10  # more than it takes to notice, and not too long to be left behind
 
@@ -204,7 +207,11 @@ def test_a_broker_that_stops_does_not_begin_a_round(
 @pytest.mark.parametrize("forks", [False, True], ids=["alone", "and has forked another that holds its pipes"])
 def test_it_ends_with_the_process_that_has_started_it(tmp_path: Path, *, forks: bool) -> None:
     program = _STARTS_AND_WAITS.format(
-        path=[*sys.path, str(Path.cwd())], directory=str(tmp_path), forks=forks, forked_seconds=FORKED_SECONDS
+        path=[*sys.path, str(Path.cwd())],
+        directory=str(tmp_path),
+        limits="WITH_PAUSES" if forks else "SLOWLY",
+        forks=forks,
+        forked_seconds=FORKED_SECONDS,
     )
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -212,6 +219,96 @@ def test_it_ends_with_the_process_that_has_started_it(tmp_path: Path, *, forks: 
         assert is_running(pid)
         parent.kill()
         wait_until(lambda: not is_running(pid), "the end of the process that compacts", seconds=FORKED_SECONDS - 1)
+        assert forks or not list(tmp_path.glob(f"*{CLEANED}")), "it went on without its parent"
+
+
+@contextmanager
+def a_child() -> Iterator[subprocess.Popen[bytes]]:
+    """The process as it is, without what otherwise starts and asks it. It ends without a word."""
+    with subprocess.Popen(
+        [sys.executable, "-c", f"from headrace.log.cleaner_child import main; main({os.getpid()})"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+    ) as child:
+        yield child
+        assert child.stderr is not None
+        assert child.stderr.read() == b""
+        assert child.wait() == 0
+
+
+@pytest.mark.parametrize("share", [0, 0.5], ids=["before a plan", "within a plan"])
+def test_it_ends_with_its_input(tmp_path: Path, share: float) -> None:
+    plan = pickle.dumps(a_plan(tmp_path))
+    with a_child() as child:
+        assert child.stdin is not None
+        child.stdin.write(plan[: int(share * len(plan))])
+        child.stdin.close()
+
+
+def test_it_ends_if_nobody_wants_the_outcome(tmp_path: Path) -> None:
+    with a_child() as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.close()
+        child.stdin.write(pickle.dumps(a_plan(tmp_path)))
+        child.stdin.flush()
+
+
+def test_it_does_not_begin_a_round_if_its_input_ended_while_it_waited_for_another(tmp_path: Path) -> None:
+    written_by_the_other = tmp_path / f"{0:020d}{LOG}{CLEANED}"
+    written_by_the_other.touch()
+    with a_child() as child, alone_in(tmp_path):
+        assert child.stdin is not None
+        child.stdin.write(pickle.dumps(a_plan(tmp_path)))
+        child.stdin.close()
+        wait_until(lambda: is_waiting_for_a_lock(child.pid), "the wait for the other")
+    assert written_by_the_other.exists()
+
+
+def is_waiting_for_a_lock(pid: int) -> bool:
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return any(fields[1] == "->" and str(pid) in fields for fields in locks)
+
+
+@contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    fd = os.open(directory, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def test_a_round_waits_for_one_that_has_not_noticed_the_end_of_its_broker(
+    tmp_path: Path, process: CleanerProcess
+) -> None:
+    with ExitStack() as other:
+        other.enter_context(alone_in(tmp_path))
+        has_waited = False
+
+        def look(seconds: float) -> None:
+            nonlocal has_waited
+            if not has_waited and process.is_there and is_waiting_for_a_lock(pid_of(process)):
+                has_waited = True
+                assert not list(tmp_path.glob(f"*{CLEANED}"))
+                other.close()
+            time.sleep(seconds)
+
+        assert len(process.run(a_plan(tmp_path), look).groups) == 1
+        assert has_waited
+
+
+def test_a_directory_that_is_gone_costs_the_round_only(
+    tmp_path: Path, process: CleanerProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = a_plan(tmp_path)
+    shutil.rmtree(tmp_path)
+    assert process.run(plan, pause).abandoned
+    assert process.is_there
+    assert not caplog.text
 
 
 def test_requests_come_first(tmp_path: Path, process: CleanerProcess) -> None:
