@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from headrace.client.admin_calls import AdminCalls, no_codes, settle, top_code
 from headrace.client.errors import KafkaError, error_for, raise_for
+from headrace.client.several import several
 from headrace.protocol.messages import (
     alter_client_quotas,
     alter_user_scram_credentials,
@@ -119,7 +120,7 @@ class AccessCalls(AdminCalls):
 
     async def create_acls(self, acls: Iterable[Acl], *, timeout: float | None = None) -> None:
         """Add ACLs; one that exists stays."""
-        wanted = list(acls)
+        wanted = several(acls, Acl, "ACLs")
         rows = [
             create_acls.AclCreation(
                 _number(RESOURCES, acl.resource),
@@ -145,7 +146,7 @@ class AccessCalls(AdminCalls):
 
     async def delete_acls(self, filters: Iterable[AclFilter], *, timeout: float | None = None) -> list[Acl]:
         """Take away all ACLs that match; they are the result."""
-        wanted = list(filters)
+        wanted = several(filters, AclFilter, "filters")
         request = delete_acls.DeleteAclsRequest(
             [delete_acls.DeleteAclsFilter(*_filter_fields(each)) for each in wanted]
         )
@@ -169,7 +170,11 @@ class AccessCalls(AdminCalls):
         self, users: Iterable[str] | None = None, *, timeout: float | None = None
     ) -> dict[str, list[ScramCredential]]:
         """Which users have SCRAM credentials, of these or of all; never the secrets."""
-        rows = None if users is None else [describe_user_scram_credentials.UserName(user) for user in users]
+        rows = (
+            None
+            if users is None
+            else [describe_user_scram_credentials.UserName(user) for user in several(users, str, "users")]
+        )
         response: describe_user_scram_credentials.DescribeUserScramCredentialsResponse = await self._controller(
             describe_user_scram_credentials.DescribeUserScramCredentialsRequest(rows), top_code, timeout
         )
@@ -247,7 +252,7 @@ class AccessCalls(AdminCalls):
             describe_client_quotas.ComponentData(kind, _MATCH_DEFAULT if name is None else _MATCH_EXACT, name)
             for kind, name in (entity or {}).items()
         ]
-        rows += [describe_client_quotas.ComponentData(kind, _MATCH_ANY, None) for kind in types]
+        rows += [describe_client_quotas.ComponentData(kind, _MATCH_ANY, None) for kind in several(types, str, "types")]
         response: describe_client_quotas.DescribeClientQuotasResponse = await self._any(
             describe_client_quotas.DescribeClientQuotasRequest(rows, strict), top_code, timeout
         )

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from headrace.client.admin_calls import AdminCalls, no_codes, settle, top_code
 from headrace.client.admin_topics import config_text
 from headrace.client.errors import KafkaError, error_for, raise_for
+from headrace.client.several import several
 from headrace.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -104,10 +105,11 @@ class ConfigCalls(AdminCalls):
         timeout: float | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
         """The configs of resources with their values, defaults included; only those in `names` if that is given."""
+        wanted = None if names is None else several(names, str, "names")
         results: dict[ConfigResource, dict[str, ConfigEntry] | KafkaError] = {}
-        for broker, group in _by_broker(resources).items():
+        for broker, group in _by_broker(several(resources, ConfigResource, "resources")).items():
             request = DescribeConfigsRequest(
-                [DescribeConfigsResource(_kind(each), each.name, names) for each in group], synonyms, documentation
+                [DescribeConfigsResource(_kind(each), each.name, wanted) for each in group], synonyms, documentation
             )
             response: DescribeConfigsResponse = (
                 await self._any(request, no_codes, timeout, min_version=3 if documentation else 1)
@@ -153,7 +155,7 @@ class ConfigCalls(AdminCalls):
         self, kinds: Iterable[str] = (), *, timeout: float | None = None
     ) -> list[ConfigResource]:
         """What has configs of its own: topics, brokers, groups and client metrics subscriptions that set some."""
-        numbers = [_kind(ConfigResource(kind)) for kind in kinds]
+        numbers = [_kind(ConfigResource(kind)) for kind in several(kinds, str, "kinds")]
         response: ListConfigResourcesResponse = await self._any(
             ListConfigResourcesRequest(numbers), top_code, timeout, min_version=1
         )

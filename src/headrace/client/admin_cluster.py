@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.client.admin_calls import AdminCalls, settle, top_code
 from headrace.client.errors import KafkaError, error_for, raise_for
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, as_partitions, by_topic
 from headrace.protocol.apis import APIS
 from headrace.protocol.messages import (
     add_raft_voter,
@@ -211,12 +211,11 @@ class ClusterCalls(AdminCalls):
         timeout: float | None = None,
     ) -> dict[int, list[LogDirectory]]:
         """The directories of brokers, of all if none is named, and how large replicas are in them."""
-        topics = None
-        if partitions is not None:
-            by_topic: dict[str, list[int]] = {}
-            for topic, number in partitions:
-                by_topic.setdefault(topic, []).append(number)
-            topics = [describe_log_dirs.DescribableLogDirTopic(*item) for item in by_topic.items()]
+        topics = (
+            None
+            if partitions is None
+            else [describe_log_dirs.DescribableLogDirTopic(*row) for row in by_topic(as_partitions(partitions)).items()]
+        )
         request = describe_log_dirs.DescribeLogDirsRequest(topics)
         wanted = await self._brokers(timeout) if brokers is None else list(brokers)
         responses: list[describe_log_dirs.DescribeLogDirsResponse] = await asyncio.gather(

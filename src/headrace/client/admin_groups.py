@@ -8,7 +8,8 @@ from typing import Any, Final
 from headrace.client.admin_calls import AdminCalls, settle, top_code
 from headrace.client.coordinators import CoordinatorKind
 from headrace.client.errors import KafkaError, UnknownGroupError, UnsupportedVersionError, error_for, raise_for
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.several import several
+from headrace.client.topic_partition import TopicPartition, as_partition, as_partitions, by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.errors import DecodeError
 from headrace.protocol.messages import (
@@ -78,7 +79,7 @@ class GroupCalls(AdminCalls):
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), timeout: float | None = None
     ) -> list[GroupListing]:
         """All groups, of these states (Stable, Empty, …) and types (classic, consumer, …) if they are given."""
-        request = list_groups.ListGroupsRequest(list(states), list(types))
+        request = list_groups.ListGroupsRequest(several(states, str, "states"), several(types, str, "types"))
         version = 5 if types else 4 if states else 0
         brokers = await self._brokers(timeout)
         responses: list[list_groups.ListGroupsResponse] = await asyncio.gather(
@@ -101,7 +102,7 @@ class GroupCalls(AdminCalls):
         self, groups: Iterable[str], *, timeout: float | None = None
     ) -> dict[str, GroupDescription]:
         """Groups of either protocol and their members."""
-        wanted = list(dict.fromkeys(groups))
+        wanted = list(dict.fromkeys(several(groups, str, "groups")))
         described = await asyncio.gather(*(self._describe_group(group, timeout) for group in wanted))
         return settle(dict(zip(wanted, described, strict=True)), "groups")
 
@@ -164,13 +165,12 @@ class GroupCalls(AdminCalls):
 
         With `require_stable` it waits for transactions that may still change it.
         """
-        by_topic = None if partitions is None else _by_topic(partitions)
         topics = (
             None
-            if by_topic is None
+            if partitions is None
             else [
                 offset_fetch.OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
-                for name, numbers in by_topic.items()
+                for name, numbers in by_topic(as_partitions(partitions)).items()
             ]
         )
         request = offset_fetch.OffsetFetchRequest(
@@ -201,13 +201,13 @@ class GroupCalls(AdminCalls):
         timeout: float | None = None,
     ) -> None:
         """Set what the group has committed; it must have no members. A group that does not exist comes into being."""
-        chosen = {TopicPartition(*partition): offset for partition, offset in offsets.items()}
+        chosen = {as_partition(partition): offset for partition, offset in offsets.items()}
         topics = [
             offset_commit.OffsetCommitRequestTopic(
                 name=name,
                 partitions=[_commit_row(number, chosen[TopicPartition(name, number)]) for number in numbers],
             )
-            for name, numbers in _by_topic(chosen).items()
+            for name, numbers in by_topic(chosen).items()
         ]
         response: offset_commit.OffsetCommitResponse = await self._coordinator(
             GROUP,
@@ -227,7 +227,7 @@ class GroupCalls(AdminCalls):
             offset_delete.OffsetDeleteRequestTopic(
                 name, [offset_delete.OffsetDeleteRequestPartition(number) for number in numbers]
             )
-            for name, numbers in _by_topic(partitions).items()
+            for name, numbers in by_topic(as_partitions(partitions)).items()
         ]
         response: offset_delete.OffsetDeleteResponse = await self._coordinator(
             GROUP, group, offset_delete.OffsetDeleteRequest(group, topics), top_code, timeout
@@ -237,7 +237,7 @@ class GroupCalls(AdminCalls):
 
     async def delete_groups(self, groups: Iterable[str], *, timeout: float | None = None) -> None:
         """Delete groups without members, and what they have committed."""
-        wanted = list(dict.fromkeys(groups))
+        wanted = list(dict.fromkeys(several(groups, str, "groups")))
         results = await asyncio.gather(*(self._delete_group(group, timeout) for group in wanted))
         settle(dict(zip(wanted, results, strict=True)), "groups")
 
@@ -269,7 +269,9 @@ class GroupCalls(AdminCalls):
             members = (await self.describe_group(group, timeout=timeout)).members
             rows = [leave_group.MemberIdentity(member.id, member.instance_id, reason) for member in members]
         else:
-            rows = [leave_group.MemberIdentity("", instance, reason) for instance in instance_ids]
+            rows = [
+                leave_group.MemberIdentity("", instance, reason) for instance in several(instance_ids, str, "members")
+            ]
         if not rows:
             return
         response: leave_group.LeaveGroupResponse = await self._coordinator(
@@ -287,13 +289,6 @@ class GroupCalls(AdminCalls):
 
 def _no_group(group: str) -> KafkaError:
     return UnknownGroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group!r}.")
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, []).append(number)
-    return by_topic
 
 
 def _commit_row(number: int, offset: int | CommittedOffset) -> offset_commit.OffsetCommitRequestPartition:

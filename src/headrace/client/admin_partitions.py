@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.client.admin_calls import AdminCalls, no_codes, settle, top_code
 from headrace.client.errors import KafkaError, error_for, raise_for
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, as_partition, as_partitions, by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages import (
     alter_partition_reassignments,
@@ -69,7 +69,7 @@ class PartitionCalls(AdminCalls):
 
         A time is a datetime or milliseconds since 1970. With `read_committed`, latest is where open transactions begin.
         """
-        times = {TopicPartition(*partition): _timestamp(spec) for partition, spec in wanted.items()}
+        times = {as_partition(partition): _timestamp(spec) for partition, spec in wanted.items()}
 
         def request(topics: Mapping[str, list[int]]) -> list_offsets.ListOffsetsRequest:
             rows = [
@@ -104,7 +104,7 @@ class PartitionCalls(AdminCalls):
 
         The result is the lowest offset of each partition then.
         """
-        offsets = {TopicPartition(*partition): offset for partition, offset in before.items()}
+        offsets = {as_partition(partition): offset for partition, offset in before.items()}
 
         def request(topics: Mapping[str, list[int]]) -> delete_records.DeleteRecordsRequest:
             rows = [
@@ -144,7 +144,7 @@ class PartitionCalls(AdminCalls):
                     states = [ProducerState(*producer[:6]) for producer in row.active_producers]
                     yield TopicPartition(topic.name, row.partition_index), error or states
 
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = as_partitions(partitions)
         return settle(await self._leaders(wanted, request, read, timeout), "partitions")
 
     async def elect_leaders(
@@ -158,14 +158,12 @@ class PartitionCalls(AdminCalls):
 
         `unclean` elects a replica that is not in sync, for partitions without a leader: records may be lost.
         """
-        by_topic = None if partitions is None else _by_topic(partitions)
-        request = elect_leaders.ElectLeadersRequest(
-            int(unclean),
+        rows = (
             None
-            if by_topic is None
-            else [elect_leaders.TopicPartitions(topic, numbers) for topic, numbers in by_topic.items()],
-            self._request_timeout_ms,
+            if partitions is None
+            else [elect_leaders.TopicPartitions(*row) for row in by_topic(as_partitions(partitions)).items()]
         )
+        request = elect_leaders.ElectLeadersRequest(int(unclean), rows, self._request_timeout_ms)
         response: elect_leaders.ElectLeadersResponse = await self._controller(request, top_code, timeout)
         raise_for(response.error_code)
         results: dict[TopicPartition, bool | KafkaError] = {}
@@ -184,7 +182,7 @@ class PartitionCalls(AdminCalls):
         self, replicas: Mapping[TopicPartition, Sequence[int] | None], *, timeout: float | None = None
     ) -> None:
         """Move partitions to these brokers, the preferred leader first; None cancels what is under way."""
-        chosen = {TopicPartition(*partition): brokers for partition, brokers in replicas.items()}
+        chosen = {as_partition(partition): brokers for partition, brokers in replicas.items()}
         rows = [
             alter_partition_reassignments.ReassignableTopic(
                 topic,
@@ -195,7 +193,7 @@ class PartitionCalls(AdminCalls):
                     for number in numbers
                 ],
             )
-            for topic, numbers in _by_topic(chosen).items()
+            for topic, numbers in by_topic(chosen).items()
         ]
         request = alter_partition_reassignments.AlterPartitionReassignmentsRequest(
             self._request_timeout_ms, topics=rows
@@ -221,13 +219,12 @@ class PartitionCalls(AdminCalls):
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """The moves that are under way, of these partitions or of all."""
-        by_topic = None if partitions is None else _by_topic(partitions)
         rows = (
             None
-            if by_topic is None
+            if partitions is None
             else [
-                list_partition_reassignments.ListPartitionReassignmentsTopics(topic, numbers)
-                for topic, numbers in by_topic.items()
+                list_partition_reassignments.ListPartitionReassignmentsTopics(*row)
+                for row in by_topic(as_partitions(partitions)).items()
             ]
         )
         request = list_partition_reassignments.ListPartitionReassignmentsRequest(self._request_timeout_ms, rows)
@@ -251,13 +248,13 @@ class PartitionCalls(AdminCalls):
 
         results: dict[tuple[int, TopicPartition], KafkaError | None] = {}
         for broker in sorted({broker for broker, _ in paths}):
-            mine = {TopicPartition(*partition): path for (owner, partition), path in paths.items() if owner == broker}
+            mine = {as_partition(partition): path for (owner, partition), path in paths.items() if owner == broker}
             directories = [
                 messages.AlterReplicaLogDir(
                     path,
                     [
                         messages.AlterReplicaLogDirTopic(topic, numbers)
-                        for topic, numbers in _by_topic(each for each, to in mine.items() if to == path).items()
+                        for topic, numbers in by_topic(each for each, to in mine.items() if to == path).items()
                     ],
                 )
                 for path in dict.fromkeys(mine.values())
@@ -281,13 +278,6 @@ def _timestamp(spec: str | int | datetime) -> int:
         except KeyError:
             raise ValueError(f"{spec!r} is not one of {', '.join(OFFSET_SPECS)}, nor a time") from None
     return spec
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, []).append(number)
-    return by_topic
 
 
 def _error(code: int, topic: str, number: int, message: str | None = None) -> KafkaError | None:

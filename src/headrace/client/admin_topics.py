@@ -6,6 +6,7 @@ from typing import Final
 
 from headrace.client.admin_calls import AdminCalls, failure, no_codes, settle, topic_error
 from headrace.client.errors import KafkaError, UnsupportedVersionError, code_of
+from headrace.client.several import several
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -117,7 +118,11 @@ class TopicCalls(AdminCalls):
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None
     ) -> dict[str, CreatedTopic]:
         """Create topics, each on its own; with `validate_only` only say whether it would work."""
-        request = CreateTopicsRequest([_creatable(topic) for topic in topics], self._request_timeout_ms, validate_only)
+        request = CreateTopicsRequest(
+            [_creatable(topic) for topic in several(topics, NewTopic, "topics")],
+            self._request_timeout_ms,
+            validate_only,
+        )
         response: CreateTopicsResponse = await self._controller(
             request, lambda response: [row.error_code for row in response.topics], timeout
         )
@@ -129,7 +134,7 @@ class TopicCalls(AdminCalls):
 
     async def delete_topics(self, names: Iterable[str], *, timeout: float | None = None) -> None:
         """Delete topics and their records, each on its own."""
-        wanted = list(dict.fromkeys(names))
+        wanted = list(dict.fromkeys(several(names, str, "topics")))
         response: DeleteTopicsResponse
         try:
             request = DeleteTopicsRequest(
@@ -178,7 +183,7 @@ class TopicCalls(AdminCalls):
         if names is None:
             listed = await self.list_topics(internal=True, timeout=timeout)
             names = [listing.name for listing in listed]
-        wanted = list(dict.fromkeys(names))
+        wanted = list(dict.fromkeys(several(names, str, "topics")))
         if not wanted:
             return {}
         try:

@@ -8,6 +8,7 @@ from typing import Final
 from headrace.client.admin_calls import AdminCalls, settle, top_code
 from headrace.client.coordinators import CoordinatorKind
 from headrace.client.errors import KafkaError, error_for, raise_for
+from headrace.client.several import several
 from headrace.client.topic_partition import TopicPartition
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages import describe_transactions, init_producer_id, list_transactions, write_txn_markers
@@ -54,7 +55,7 @@ class TransactionCalls(AdminCalls):
         `pattern` is one of RE2 that matches all of an id; brokers know such since Apache Kafka 4.1.
         """
         request = list_transactions.ListTransactionsRequest(
-            list(states), list(producer_ids), -1 if older_than_ms is None else older_than_ms, pattern
+            several(states, str, "states"), list(producer_ids), -1 if older_than_ms is None else older_than_ms, pattern
         )
         min_version = 2 if pattern is not None else 0 if older_than_ms is None else 1
         brokers = await self._brokers(timeout)
@@ -76,7 +77,7 @@ class TransactionCalls(AdminCalls):
         self, ids: Iterable[str], *, timeout: float | None = None
     ) -> dict[str, TransactionDescription]:
         """What each of these transactional ids is doing."""
-        wanted = list(dict.fromkeys(ids))
+        wanted = list(dict.fromkeys(several(ids, str, "transactional ids")))
         described = await asyncio.gather(*(self._describe_transaction(each, timeout) for each in wanted))
         return settle(dict(zip(wanted, described, strict=True)), "transactions")
 
@@ -108,7 +109,7 @@ class TransactionCalls(AdminCalls):
 
         The result is the producer id and epoch that nobody before can write with.
         """
-        wanted = list(dict.fromkeys(ids))
+        wanted = list(dict.fromkeys(several(ids, str, "transactional ids")))
         fenced = await asyncio.gather(*(self._fence(each, timeout) for each in wanted))
         return settle(dict(zip(wanted, fenced, strict=True)), "transactional ids")
 

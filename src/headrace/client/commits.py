@@ -29,7 +29,7 @@ from headrace.client.errors import (
     error_for,
 )
 from headrace.client.group_member import GroupMember
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -254,10 +254,7 @@ class Commits:
         who = self._member()
         if not who.group_id:
             raise WrongStateError("This consumer has no group, so nothing is committed: give it a group.")
-        by_topic: dict[str, list[int]] = {}
-        for partition in partitions:
-            by_topic.setdefault(partition.topic, []).append(partition.partition)
-        rows = await self._fetch_rows(who, by_topic)
+        rows = await self._fetch_rows(who, by_topic(partitions))
         found: dict[TopicPartition, OffsetAndMetadata | None] = dict.fromkeys(partitions)
         for name, row in rows:
             if row.error_code:
@@ -268,11 +265,11 @@ class Commits:
                 found[TopicPartition(name, row.partition_index)] = place
         return found
 
-    async def _fetch_rows(self, who: GroupMember, by_topic: Mapping[str, list[int]]) -> list[tuple[str, Any]]:
+    async def _fetch_rows(self, who: GroupMember, wanted: Mapping[str, list[int]]) -> list[tuple[str, Any]]:
         ids = self._cluster.metadata.topics
         topics = [
             OffsetFetchRequestTopics(name, ids[name].id if name in ids else ZERO_UUID, numbers)
-            for name, numbers in by_topic.items()
+            for name, numbers in wanted.items()
         ]
         has_ids = all(topic.topic_id != ZERO_UUID for topic in topics)
         is_member = self._is_by_epoch and who.generation > 0
@@ -284,7 +281,7 @@ class Commits:
         try:
             response = await self._ask(request, None if has_ids else _BY_NAME, min_version=_MANY_GROUPS)
         except UnsupportedVersionError:  # a broker before 3.0
-            old = OffsetFetchRequest(who.group_id, [OffsetFetchRequestTopic(*item) for item in by_topic.items()])
+            old = OffsetFetchRequest(who.group_id, [OffsetFetchRequestTopic(*item) for item in wanted.items()])
             response = await self._ask(old, _MANY_GROUPS - 1)
             self._check(response.error_code)
             return [(topic.name, row) for topic in response.topics for row in topic.partitions]

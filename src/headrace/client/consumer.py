@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from headrace.client import background
 from headrace.client.commits import OffsetAndMetadata, OnCommit
-from headrace.client.consumer_calls import as_offsets, as_partition, as_partitions, as_times, as_topics
+from headrace.client.consumer_calls import as_offsets, as_times, as_topics
 from headrace.client.consumer_core import EARLIEST, LATEST, new_core
 from headrace.client.consumer_errors import WakeupError
 from headrace.client.consumer_record import ConsumerRecord
@@ -30,7 +30,7 @@ from headrace.client.fetch_leaders import FoundOffset
 from headrace.client.group_member import GroupMember
 from headrace.client.group_notices import Kind, Listener, Listeners, RebalanceNotice
 from headrace.client.subscriptions import BrokerPattern
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, as_partition, as_partitions
 
 
 class Consumer:

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping
 from operator import index
-from typing import Final, SupportsIndex
+from typing import Final
 
 from headrace.client.cluster import check_topic_name
 from headrace.client.commits import OffsetAndMetadata
 from headrace.client.subscriptions import BrokerPattern
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, as_partition
 
 _MAX_OFFSET: Final = 0x7FFF_FFFF_FFFF_FFFF
 
@@ -23,20 +23,6 @@ def as_topics(
     for name in names:
         check_topic_name(name)
     return names
-
-
-def as_partition(partition: TopicPartition | tuple[str, int]) -> TopicPartition:
-    """A pair will do. Raises TypeError."""
-    if isinstance(partition, tuple) and len(partition) == 2:
-        topic, number = partition
-        if isinstance(topic, str) and isinstance(number, SupportsIndex):
-            return TopicPartition(topic, index(number))
-    raise TypeError(f"{partition!r} is not a partition: write TopicPartition(topic, number)")
-
-
-def as_partitions(partitions: Iterable[TopicPartition | tuple[str, int]]) -> list[TopicPartition]:
-    """Raises TypeError."""
-    return [as_partition(each) for each in partitions]
 
 
 def as_offsets(

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Any, Final
 
 from headrace.client.assignors.spec import Member
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, by_topic
 from headrace.protocol.errors import ProtocolError
 from headrace.protocol.messages import consumer_protocol
 from headrace.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -27,7 +27,7 @@ def write_subscription(
     rack: str | None = None,
     user_data: bytes | None = None,
 ) -> bytes:
-    message = ConsumerProtocolSubscription(sorted(topics), user_data, _by_topic(owned), generation, rack or None)
+    message = ConsumerProtocolSubscription(sorted(topics), user_data, _rows(owned), generation, rack or None)
     return _write(consumer_protocol.encode_consumer_protocol_subscription, message)
 
 
@@ -46,7 +46,7 @@ def read_subscription(member_id: str, instance_id: str | None, data: bytes) -> M
 
 
 def write_assignment(partitions: Iterable[TopicPartition], user_data: bytes | None = None) -> bytes:
-    message = ConsumerProtocolAssignment(_by_topic(partitions), user_data)
+    message = ConsumerProtocolAssignment(_rows(partitions), user_data)
     return _write(consumer_protocol.encode_consumer_protocol_assignment, message)
 
 
@@ -71,10 +71,8 @@ def _read(decoders: Mapping[int, Any], data: bytes) -> Any:
     return decoders[version](data, memoryview(data), _VERSION.size, len(data))
 
 
-def _by_topic(partitions: Iterable[TopicPartition]) -> list[consumer_protocol.TopicPartition]:
-    topics: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        topics.setdefault(topic, []).append(number)
+def _rows(partitions: Iterable[TopicPartition]) -> list[consumer_protocol.TopicPartition]:
+    topics = by_topic(partitions)
     return [consumer_protocol.TopicPartition(topic, sorted(topics[topic])) for topic in sorted(topics)]
 
 

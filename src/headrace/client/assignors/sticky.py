@@ -14,7 +14,7 @@ from headrace.client.assignors.racks import Racks
 from headrace.client.assignors.spec import NO_GENERATION, Assignment, Member, Topics
 from headrace.client.assignors.sticky_alike import assign_alike
 from headrace.client.assignors.sticky_mixed import assign_mixed
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, by_topic
 
 STICKY: Final = "sticky"
 COOPERATIVE_STICKY: Final = "cooperative-sticky"
@@ -138,11 +138,9 @@ def _settle_claims(
 
 
 def write_history(partitions: Sequence[TopicPartition], generation: int) -> bytes:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        by_topic.setdefault(topic, []).append(number)
-    parts = [_INT.pack(len(by_topic))]
-    for topic, numbers in by_topic.items():
+    topics = by_topic(partitions)
+    parts = [_INT.pack(len(topics))]
+    for topic, numbers in topics.items():
         name = topic.encode()
         parts += [_SHORT.pack(len(name)), name, _INT.pack(len(numbers)), *map(_INT.pack, numbers)]
     return b"".join([*parts, _INT.pack(generation)])
