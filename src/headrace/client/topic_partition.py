@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from operator import index
 from typing import NamedTuple, SupportsIndex
 
+from headrace.client.several import refuse_one
+
 
 class TopicPartition(NamedTuple):
     """`TopicPartition("orders", 3)`; as a text it is `orders-3`."""
@@ -26,12 +28,11 @@ def as_partition(partition: TopicPartition | tuple[str, int]) -> TopicPartition:
 
 def as_partitions(partitions: Iterable[TopicPartition | tuple[str, int]]) -> list[TopicPartition]:
     """Raises TypeError."""
-    if isinstance(partitions, TopicPartition):
-        raise TypeError(f"several partitions are asked for; write [{partitions!r}] for one")
+    refuse_one(partitions, TopicPartition, "partitions")
     return [as_partition(each) for each in partitions]
 
 
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(partitions: Iterable[TopicPartition | tuple[str, int]]) -> dict[str, list[int]]:
     """Topic -> the numbers of its partitions, both in the order in which they came."""
     topics: dict[str, list[int]] = {}
     for topic, number in partitions:

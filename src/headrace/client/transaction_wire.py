@@ -6,7 +6,7 @@ from typing import Any, Final
 from headrace.client.accumulator import Place
 from headrace.client.coordinators import COORDINATOR_MOVED
 from headrace.client.numbering import Identity
-from headrace.client.topic_partition import TopicPartition
+from headrace.client.topic_partition import TopicPartition, by_topic
 from headrace.protocol.error_codes import ErrorCode
 from headrace.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from headrace.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
@@ -24,14 +24,11 @@ WAITING: Final = COORDINATOR_MOVED | {
 
 def adding_request(transactional_id: str, who: Identity, places: Iterable[Place]) -> AddPartitionsToTxnRequest:
     """For brokers that must be told about each partition first."""
-    topics: dict[str, list[int]] = {}
-    for topic, partition in sorted(places):
-        topics.setdefault(topic, []).append(partition)
     return AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=who.producer_id,
         v3_and_below_producer_epoch=who.epoch,
-        v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in topics.items()],
+        v3_and_below_topics=[AddPartitionsToTxnTopic(*item) for item in by_topic(sorted(places)).items()],
     )
 
 

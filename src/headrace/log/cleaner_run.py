@@ -5,7 +5,8 @@ group of segments anew without what is superseded, as one segment in the stage `
 has changed until the loop thread swaps the outcome in; whatever interrupts a round costs the round and nothing else.
 
 A round is throttled: after each slice of work it calls `pause` with the seconds that this slice is worth at
-`bytes_per_second`. Without a limit it still pauses for 0 seconds: in a thread, others may have their turn.
+`bytes_per_second`. Without a limit it still pauses for 0 seconds: in a thread, others may have their turn; a
+process of its own looks whether the broker is still there (`cleaner_child`).
 """
 
 import contextlib
